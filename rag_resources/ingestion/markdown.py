@@ -14,6 +14,7 @@ from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, unclosed
 from rag_resources.ingestion.records import (
+    CONTENT_FIELDS,
     CREATED_AT_FIELDS,
     ID_FIELDS,
     TAGS_FIELDS,
@@ -43,6 +44,7 @@ def read_markdown(
     `python-frontmatter` is not used: it strips the content, and ignores front matter that is not a
     mapping.
     """
+    text = ""
     try:
         text = read_text(file.path, max_bytes=options.max_note_bytes)
         nul_characters = text.count(NUL)
@@ -57,7 +59,8 @@ def read_markdown(
             nul_characters=nul_characters,
         )
     except InvalidRecordError as error:
-        yield error.rejected(file.name)
+        line = _field_line(text.replace(NUL, ""), error.context.get("field"))
+        yield error.rejected(file.at_line(line) if line else file.name)
 
 
 def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
@@ -69,15 +72,36 @@ def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
     Raises:
         InvalidRecordError: The front matter is not YAML, not a mapping, or too long.
     """
-    opening = _OPENING.match(text)
-    closing = _CLOSING.search(text, opening.end()) if opening else None
-    if opening is None or closing is None:
-        return {}, text
-    if closing.start() - opening.end() > MAX_FRONT_MATTER_CHARS:
+    front_matter, content = _split(text)
+    if len(front_matter) > MAX_FRONT_MATTER_CHARS:
         raise InvalidRecordError(
             Message.FRONT_MATTER_TOO_LONG.format(maximum=MAX_FRONT_MATTER_CHARS)
         )
-    return _load_fields(text[opening.end() : closing.start()]), text[closing.end() :]
+    return _load_fields(front_matter), content
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the text between the `---`, empty without them, and the content."""
+    opening = _OPENING.match(text)
+    closing = _CLOSING.search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return "", text
+    return text[opening.end() : closing.start()], text[closing.end() :]
+
+
+def _field_line(text: str, field: str | None) -> int | None:
+    """Return the line of the file where a field of valid front matter stands, if it does."""
+    if field is None or field in CONTENT_FIELDS:  # The content is not read from a field.
+        return None
+    lines: dict[str, int] = {}
+
+    def prepare(root: yaml.Node) -> None:
+        if isinstance(root, yaml.MappingNode):
+            for key, _ in root.value:
+                lines[str(key.value)] = key.start_mark.line + _FRONT_MATTER_LINE
+
+    load_yaml(_split(text)[0], prepare=prepare)
+    return lines.get(field)
 
 
 def _load_fields(front_matter: str) -> Mapping[Any, Any]:

@@ -216,8 +216,23 @@ class TestMarkdown:
         self, tmp_path: Path, front_matter: str, reason: str
     ) -> None:
         found = rejection(write(tmp_path / "mala.md", f"---\n{front_matter}\n---\nhola"))
-        assert found.location == "mala.md"
+        assert found.location.partition(":")[0] == "mala.md"
         assert reason in found.reason
+
+    @pytest.mark.parametrize(
+        ("front_matter", "location"),
+        [
+            ("title: Rota\nfecha: 2026-02-30", "rota.md:3"),
+            ("tags:\n- a\n- b\n# nota\ncreated_at: ayer", "rota.md:6"),
+            ("a: 1\n'tags': {a: 1}", "rota.md:3"),
+            ("text: otro\nid: 'a'\ntitle: [1]", "rota.md:4"),
+        ],
+    )
+    def test_a_bad_field_is_reported_with_its_line(
+        self, tmp_path: Path, front_matter: str, location: str
+    ) -> None:
+        found = rejection(write(tmp_path / "rota.md", f"---\r\n{front_matter}\n---\nhola"))
+        assert found.location == location
 
     @pytest.mark.parametrize("content", ["", "\n", " \t\r\n \n", "---\nid: a\n---\n  \n", "\0\0"])
     def test_a_blank_note_is_rejected(self, tmp_path: Path, content: str) -> None:
