@@ -38,7 +38,7 @@ def _show(outcome: "PromotionOutcome") -> None:
     for name, reason in outcome.refused.items():
         note(Message.PROMOTE_REFUSED.format(name=name, reason=reason))
     evaluation = outcome.evaluation
-    template = Message.PROMOTE_CHANGED if outcome.changed else Message.PROMOTE_UNCHANGED
+    template = Message.PROMOTE_UNCHANGED if outcome.served_already else Message.PROMOTE_CHANGED
     say(
         template.format(
             name=evaluation.configuration,

@@ -29,6 +29,7 @@ from rag_resources.store.evaluations import has_questions, latest_evaluation
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import fetch_model
 from rag_resources.store.promotions import (
+    Promotion,
     current_promotion,
     evaluation_of_serving,
     is_withdrawn,
@@ -45,8 +46,9 @@ class PromotionOutcome:
     Attributes:
         evaluation: The evaluation it was promoted on.
         evidence: Whether that evaluation is current, aged or stale.
-        changed: Whether this promotion changed what serves.
+        changed: Whether this promotion was recorded; also of what served already, on newer figures.
         refused: Why other candidates may not serve, by name.
+        served_already: Whether the same configuration served before.
         evaluated_again: The configurations evaluated for this decision.
     """
 
@@ -54,6 +56,7 @@ class PromotionOutcome:
     evidence: Evidence
     changed: bool
     refused: Mapping[str, str]
+    served_already: bool
     evaluated_again: tuple[str, ...] = ()
 
 
@@ -138,8 +141,12 @@ def promote_best(
             ],
             serving=serving.retrieval.config_hash if serving else None,
         )
-        changed = _promote(connection, best, configurations, run_id)
-    return PromotionOutcome(best, passed[best.evaluation_id][1], changed, refused)
+        before = current_promotion(connection)
+        config = configurations[best.configuration].retrieval
+        changed = promote(connection, best, config, run_id=run_id)
+    evidence = passed[best.evaluation_id][1]
+    served_already = before is not None and _is_of(before, best)
+    return PromotionOutcome(best, evidence, changed, refused, served_already)
 
 
 def refusal(
@@ -327,10 +334,9 @@ def _serving(
     return NamedConfiguration(name=name, description=name, retrieval=config)
 
 
-def _promote(
-    connection: Connection,
-    best: StoredEvaluation,
-    configurations: Mapping[str, NamedConfiguration],
-    run_id: str | None,
-) -> bool:
-    return promote(connection, best, configurations[best.configuration].retrieval, run_id=run_id)
+def _is_of(promotion: Promotion, evaluation: StoredEvaluation) -> bool:
+    """Whether an evaluation is of the configuration that was promoted, unedited."""
+    return (promotion.configuration, promotion.config_hash) == (
+        evaluation.configuration,
+        evaluation.config_hash,
+    )

@@ -53,7 +53,7 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
     database = rag("status", "--json").json["database"]
     assert database["rejected"] == 1
     [rejection] = database["rejections"]
-    assert (rejection["root"], rejection["location"]) == (str(folder), "mala.md")
+    assert (rejection["root"], rejection["location"]) == (str(folder), "mala.md:2")
     assert "«ayer» no es una fecha" in rejection["reason"]
     assert "«ayer» no es una fecha" in rag("status").out
     (folder / "mala.md").write_text("---\nfecha: 2025-03-01\n---\nEl taller pide 415 euros.\n")

@@ -586,6 +586,18 @@ def test_what_served_before_serves_again_once(corpus: Corpus) -> None:
     assert corpus.fetch("SELECT run_id FROM promotions ORDER BY id DESC LIMIT 1") == [("r9",)]
 
 
+def test_a_promotion_says_whether_the_same_configuration_served_before(corpus: Corpus) -> None:
+    """As after a rollback, when it is evaluated again; it is recorded with its new figures."""
+    served_in_turn(corpus, FIRST, SECOND)
+    take_back(corpus, "segunda")
+    evaluate(corpus, FIRST)
+    named = {item.name: item for item in (FIRST, SECOND)}
+    again = promote_best(corpus.database, named, settings=OF_ANA, name="primera")
+    assert (again.served_already, promotions(corpus)[-1]) == (True, ("primera", None))
+    other = promote_best(corpus.database, named, settings=OF_ANA, name="segunda")
+    assert not other.served_already
+
+
 def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
     """Step by step to the first one; before that there is nothing."""
     served_in_turn(corpus, FIRST, SECOND, THIRD)
