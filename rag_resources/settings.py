@@ -186,7 +186,7 @@ class Settings(BaseSettings):
         ui_host: Address of the Dagster webserver, which has no login of its own.
         ui_port: Port of the webserver; None uses a free one.
         api_host: Address of the HTTP API.
-        api_port: Its port; None uses a free one.
+        api_port: Its port; None uses 8000 or a free one.
         api_workers: Its processes; each has the models in memory.
         api_threads: Questions that each of them works on at once.
         api_queue: Questions that may wait in each; further ones are refused.

@@ -14,6 +14,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 
+DEFAULT_PORT = 8000
 KEEP_ALIVE_S = 75
 """Longer than clients and proxies keep an idle connection; else we might close one in use."""
 
@@ -36,19 +37,27 @@ def check_exposure(settings: Settings, application: Application) -> bool:
 
 
 def free_port(settings: Settings) -> int:
-    """Return the port to listen on.
+    """Return the port to listen on: the one of the settings; without one 8000 or a free one.
 
     Raises:
-        InvalidParameterError: It is taken.
+        InvalidParameterError: The port of the settings is taken.
     """
-    family = socket.AF_INET6 if ":" in settings.api_host else socket.AF_INET
+    wanted = settings.api_port
+    for port in (wanted,) if wanted else (DEFAULT_PORT, 0):
+        if bound := _bound(settings.api_host, port):
+            return bound
+    raise InvalidParameterError(Message.API_PORT_TAKEN.format(port=wanted or 0))
+
+
+def _bound(host: str, port: int) -> int | None:
+    """Return the port that can be bound, of 0 a free one; None if it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((settings.api_host, settings.api_port or 0))
-        except OSError as error:
-            port = settings.api_port
-            raise InvalidParameterError(Message.API_PORT_TAKEN.format(port=port)) from error
+            probe.bind((host, port))
+        except OSError:
+            return None
         return int(probe.getsockname()[1])
 
 

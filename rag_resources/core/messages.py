@@ -1331,6 +1331,7 @@ class Message:
     API_EVALUATION_UNKNOWN: Template
     API_NEEDS_KEYS: Template
     API_OPEN: Template
+    API_PORT_OTHER: Template
     API_SERVING: Template
     API_PORT_TAKEN: Template
     API_DOCS_INTRO: Template

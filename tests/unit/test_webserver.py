@@ -1,15 +1,19 @@
-"""What the terminal that serves the UI is spared."""
+"""What the terminal that serves the UI is spared, and the ports of UI and API."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
 
 from rag_assets.webserver import reached_at, wait_until_ready, without_news
+from rag_resources.api.running import DEFAULT_PORT, free_port
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.settings import Settings
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
 
@@ -100,3 +104,13 @@ def test_the_address_is_told_once_the_page_answers() -> None:
 )
 def test_a_server_on_every_interface_is_reached_on_loopback(host: str, address: str) -> None:
     assert reached_at(host) == address
+
+
+def test_the_api_takes_a_free_port_only_if_none_is_set() -> None:
+    with socket.socket() as taken:
+        with suppress(OSError):  # Then another program of this machine has taken it.
+            taken.bind(("127.0.0.1", DEFAULT_PORT))
+            taken.listen()
+        assert free_port(Settings(api_port=None)) not in (0, DEFAULT_PORT)
+        with pytest.raises(InvalidParameterError, match=str(DEFAULT_PORT)):
+            free_port(Settings(api_port=DEFAULT_PORT))
