@@ -58,7 +58,7 @@ def doctor(as_json: JsonOption = False) -> None:
     else:
         for finding in findings:
             say(masked(f"{_MARKS[finding.health]} {finding.subject}: {finding.detail}"))
-        say(Message.DOCTOR_BAD if _has_bad(findings) else Message.DOCTOR_GOOD)
+        say(_conclusion(findings))
     if _has_bad(findings):
         raise typer.Exit(1)
 
@@ -72,6 +72,13 @@ _MARKS = {
 
 def _has_bad(findings: list[Finding]) -> bool:
     return any(finding.health is Health.BAD for finding in findings)
+
+
+def _conclusion(findings: list[Finding]) -> str:
+    if _has_bad(findings):
+        return Message.DOCTOR_BAD
+    warned = any(finding.health is Health.WARNING for finding in findings)
+    return Message.DOCTOR_WARNED if warned else Message.DOCTOR_GOOD
 
 
 def _findings() -> Iterator[Finding]:
@@ -234,7 +241,7 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
         detail = documents_in_words(found.documents, found.unread_documents)
         yield Finding(Message.DOCTOR_DOCUMENTS, health, detail)
     if found.rejected:
-        detail = Message.REJECTED_RECORDS.format(count=found.rejected)
+        detail = Message.DOCTOR_REJECTED_RECORDS.format(count=found.rejected)
         yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
     serving = found.promotion
     if serving:

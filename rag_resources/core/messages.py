@@ -950,6 +950,7 @@ class Message:
     INDEXED_HOW_TO_ASK: Template
     HELP_DOCTOR: Template
     DOCTOR_GOOD: Template
+    DOCTOR_WARNED: Template
     DOCTOR_BAD: Template
     DOCTOR_MARK_GOOD: Template
     DOCTOR_MARK_WARNING: Template
@@ -971,6 +972,7 @@ class Message:
     DOCTOR_SERVER: Template
     DOCTOR_CONTENTS: Template
     DOCTOR_REJECTED: Template
+    DOCTOR_REJECTED_RECORDS: Template
     DOCTOR_SERVING: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template

@@ -56,6 +56,10 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
     assert (rejection["root"], rejection["location"]) == (str(folder), "mala.md:2")
     assert "«ayer» no es una fecha" in rejection["reason"]
     assert "«ayer» no es una fecha" in rag("status").out
+    doctor = rag("doctor")
+    assert doctor.code == 0
+    assert Message.DOCTOR_REJECTED_RECORDS.format(count=1) in doctor.out
+    assert doctor.out.endswith(f"{Message.DOCTOR_WARNED}\n")
     (folder / "mala.md").write_text("---\nfecha: 2025-03-01\n---\nEl taller pide 415 euros.\n")
     assert rag("ingest", folder).code == 0
     assert rag("status", "--json").json["database"]["rejections"] == []
