@@ -207,7 +207,7 @@ def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
             for rejected in report.rejected
         ],
         "undated": [
-            {"location": item.name, "createdAt": item.created_at.isoformat()}
+            {"location": item.location, "createdAt": item.created_at.isoformat()}
             for item in report.undated
         ],
         "leftOut": report.left_out_count,

@@ -140,7 +140,7 @@ def survey_json(
         ],
         "undated": [
             {
-                "location": item.name,
+                "location": item.location,
                 "createdAt": item.created_at.isoformat(),
                 "from": "fileName" if item.from_name else "fileModified",
             }

@@ -30,11 +30,13 @@ class Undated:
     """A note without a date of its own, and the date that it gets instead.
 
     Attributes:
-        name: Where it is: file, or file and line.
+        name: Its identifier, as in the list of notes.
+        location: Where it is: file, or file and line.
         from_name: Whether the date is from the file's name; otherwise the file was changed then.
     """
 
     name: str
+    location: str
     created_at: datetime
     from_name: bool
 
@@ -205,7 +207,8 @@ def _in_order(
 def undated_of(record: NoteRecord) -> Undated:
     """Describe a record without a date of its own."""
     origin = record.metadata["createdAtOrigin"]
-    return Undated(record.location, record.created_at.astimezone(UTC), origin == "file_name")
+    created_at = record.created_at.astimezone(UTC)
+    return Undated(record.external_id, record.location, created_at, origin == "file_name")
 
 
 def _reject(report: IngestReport, record: RejectedRecord) -> None:
