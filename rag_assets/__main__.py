@@ -16,6 +16,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
 from rag_resources.logs import log_to_stderr
+from rag_resources.programs import announced
 from rag_resources.settings import Settings, load_settings
 
 app = group("rag_assets", Message.HELP_ASSETS)
@@ -31,14 +32,15 @@ def run(
     from rag_resources.cli.content_settings import confirm_settings
 
     settings = load_settings()
-    _prepare(settings, migrating=True)
-    with open_application(settings) as application:
-        source = confirm_settings(application, sample=sample, accept=accept_settings)
-    if source.notice:
-        warn(source.notice)
-    from rag_assets.main_job import main_job
+    with announced(settings.ensure_home(), "rag run"):
+        _prepare(settings, migrating=True)
+        with open_application(settings) as application:
+            source = confirm_settings(application, sample=sample, accept=accept_settings)
+        if source.notice:
+            warn(source.notice)
+        from rag_assets.main_job import main_job
 
-    main_job(settings, source)
+        main_job(settings, source)
 
 
 @command(app, "ui", Message.HELP_UI)

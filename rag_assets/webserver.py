@@ -18,6 +18,7 @@ from rag_assets.instance import WORKSPACE
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.database.ports import becomes_free, choose_port
+from rag_resources.programs import announced
 from rag_resources.settings import Settings
 
 STOP_TIMEOUT_S = 30
@@ -67,8 +68,9 @@ def serve(settings: Settings) -> int:
             wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
         if _run(processes):
             console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
-        while _run(processes):
-            time.sleep(POLL_S)
+        with announced(settings.rag_home, "rag ui", address=f"http://{host}:{port}"):
+            while _run(processes):
+                time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)
     except KeyboardInterrupt:
         interrupted.set()

@@ -20,6 +20,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.golden_changes import GoldenChange, Operation
+    from rag_resources.golden.files import GoldenFile as ReadGolden
     from rag_resources.golden.without_database import CheckedFile
 
 app = group("golden", Message.HELP_GOLDEN)
@@ -113,23 +114,16 @@ def export_file(
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
     """Check a file against the stored notes; before there are any, against their folder."""
-    from rag_resources.core.errors import DatabaseNotReadyError
-    from rag_resources.database.locate import require_database
-
     settings = read_settings()
     checked: CheckedFile | None = None
-    try:
-        require_database(settings)
-    except DatabaseNotReadyError:
+    read = _read_against_notes(path)
+    if read is None:
         from rag_resources.golden.without_database import check_golden
 
         checked = check_golden(
             path, settings.notes_source, follows_links=settings.notes_follow_links
         )
         read = checked.read
-    else:
-        with application() as opened:
-            read = opened.golden.read_file(path)
     message = Message.GOLDEN_VALID.format(count=len(read.entries), path=path)
     counts = {
         "questions": len(read.entries),
@@ -147,6 +141,24 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
                 folder=settings.notes_source, notes=checked.notes
             )
         )
+
+
+def _read_against_notes(path: Path) -> "ReadGolden | None":
+    """Read a file against the stored notes; None before a first run has made their tables."""
+    from rag_resources.core.errors import DatabaseNotReadyError, SchemaMismatchError
+    from rag_resources.database.locate import require_database
+
+    try:
+        require_database(read_settings())
+    except DatabaseNotReadyError:
+        return None
+    try:
+        with application() as opened:
+            return opened.golden.read_file(path)
+    except SchemaMismatchError as error:
+        if error.code != Message.SCHEMA_MISSING.code:
+            raise
+        return None
 
 
 command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)

@@ -9,6 +9,7 @@ def serve() -> None:
     """Serve the HTTP API."""
     from rag_resources.api.running import DEFAULT_PORT, check_exposure, free_port
     from rag_resources.api.running import serve as serve_until_stopped
+    from rag_resources.programs import announced
 
     settings = read_settings()
     port = free_port(settings)
@@ -19,4 +20,6 @@ def serve() -> None:
     if is_open:
         warn(Message.API_OPEN)
     say(Message.API_SERVING.format(host=settings.api_host, port=port))
-    serve_until_stopped(settings, port)
+    address = f"http://{settings.api_host}:{port}"
+    with announced(settings.rag_home, "rag serve", address=address):
+        serve_until_stopped(settings, port)

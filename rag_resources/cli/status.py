@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_resources.core.gate import GateConfig
     from rag_resources.database.schema import Schema
     from rag_resources.database.standbys import StandbyStatus
+    from rag_resources.programs import Program
     from rag_resources.settings import Settings
     from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
@@ -30,8 +31,10 @@ _ISOLATION = {
 def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
     from rag_resources.configurations import load_configurations
+    from rag_resources.programs import running_programs
 
     settings = read_settings()
+    programs = running_programs(settings.rag_home)
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
     found, evidence = read_contents(url, settings) if url and not problem else (None, {})
@@ -43,12 +46,19 @@ def status(as_json: JsonOption = False) -> None:
             {"address": each.address, "state": each.state, "behindBytes": each.behind_bytes}
             for each in standbys
         ]
-        write_json({"server": server, "database": contents, "problem": problem})
+        running = [_program_json(each) for each in programs]
+        write_json(
+            {"server": server, "programs": running, "database": contents, "problem": problem}
+        )
         return
     tell_left_out(load_configurations(settings.configuration_folders))
     _show_server(server)
     for standby in standbys:
         say(_standby_in_words(standby))
+    for program in programs:
+        say(_program_in_words(program))
+    if not programs:
+        say(Message.STATUS_NO_PROGRAMS)
     if found:
         _show_database(found, models, settings.gate, evidence)
     elif problem:
@@ -99,6 +109,23 @@ def _standby_in_words(standby: "StandbyStatus") -> str:
     }
     kilobytes = -(-(standby.behind_bytes or 0) // 1024)
     return words[standby.state].format(address=standby.address, kilobytes=kilobytes)
+
+
+def _program_in_words(program: "Program") -> str:
+    address = Message.STATUS_PROGRAM_AT.format(address=program.address) if program.address else ""
+    since = f"{program.started_at.astimezone():%Y-%m-%d %H:%M}"
+    return Message.STATUS_PROGRAM.format(
+        command=program.command, pid=program.pid, since=since, address=address
+    )
+
+
+def _program_json(program: "Program") -> dict[str, Any]:
+    return {
+        "command": program.command,
+        "address": program.address or None,
+        "pid": program.pid,
+        "startedAt": program.started_at.isoformat(),
+    }
 
 
 def documents_in_words(documents: int, unread: int) -> str:

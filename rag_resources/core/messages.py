@@ -1598,6 +1598,9 @@ class Message:
     HELP_MIGRATION_STATUS: Template
     HELP_MIGRATION_PLOT: Template
     SERVER_UP: Template
+    STATUS_PROGRAM: Template
+    STATUS_PROGRAM_AT: Template
+    STATUS_NO_PROGRAMS: Template
     SERVER_OWN_DATABASE: Template
     SERVER_SCHEMA_CURRENT: Template
     SERVER_SCHEMA_APPLIED: Template

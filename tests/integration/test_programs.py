@@ -1,0 +1,68 @@
+"""`rag status` tells which of the product's programs run, whatever became of earlier ones."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rag_resources.core.messages import Message
+from rag_resources.programs import FOLDER, announced, running_programs
+from tests.command_line import call_rag, isolate
+
+ANNOUNCES = """
+import sys
+from pathlib import Path
+from rag_resources.programs import announced
+with announced(Path(sys.argv[1]), "rag serve", address="http://127.0.0.1:8000"):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def running(home: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another process that is announced, until its standard input is closed."""
+    command = [sys.executable, "-c", ANNOUNCES, str(home)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+
+
+def test_status_tells_what_runs_and_forgets_it_when_it_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    isolate(monkeypatch, tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    assert Message.STATUS_NO_PROGRAMS in call_rag(monkeypatch, capsys, "status").out
+    with running(home) as process:
+        told = call_rag(monkeypatch, capsys, "status").out
+        assert f"«rag serve» (proceso {process.pid}, desde el 20" in told
+        assert "en http://127.0.0.1:8000" in told
+        [program] = call_rag(monkeypatch, capsys, "status", "--json").json["programs"]
+        assert (program["command"], program["pid"]) == ("rag serve", process.pid)
+        assert [path.stat().st_mode & 0o077 for path in (home / FOLDER).iterdir()] == [0]
+    assert running_programs(home) == []
+    assert list((home / FOLDER).iterdir()) == []
+
+
+def test_what_was_killed_does_not_run_and_the_next_one_cleans_up(tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert len(list((tmp_path / FOLDER).iterdir())) == 1
+        assert running_programs(tmp_path) == []
+    with running(tmp_path) as process:
+        assert [program.pid for program in running_programs(tmp_path)] == [process.pid]
+        assert len(list((tmp_path / FOLDER).iterdir())) == 1
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    with announced(tmp_path / "nowhere" / "home", "rag run"):
+        assert running_programs(tmp_path / "nowhere" / "home") == []
