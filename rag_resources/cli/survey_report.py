@@ -74,6 +74,10 @@ def show_survey(folder: Path, found: "Survey") -> None:
     show_undated(found.undated, len(found.undated))
     for name, meant in _misspelt(found.fields).items():
         warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
+    if found.foreign:
+        named = [f"{name} ({language})" for name, language in found.foreign[:SHOWN]]
+        more = ["…"] if len(found.foreign) > SHOWN else []
+        say(Message.INIT_FOREIGN.format(notes=", ".join([*named, *more])))
     if found.languages and found.languages["es"] * 2 < found.languages.total():
         warn(Message.INIT_LANGUAGE_OTHER)
 

@@ -913,6 +913,7 @@ class Message:
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
     INIT_MISSPELT: Template
+    INIT_FOREIGN: Template
     INIT_LANGUAGE_OTHER: Template
     INIT_NONE: Template
     INIT_NO_SUFFIX: Template

@@ -13,14 +13,16 @@ from pathlib import Path, PurePath
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.rules import word_rules
 from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.core.wording import fold
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
 from rag_resources.languages.files import LANGUAGES
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
+OWN_LANGUAGE = "es"
 _LEAST_WORDS = 5
-"""With fewer stop words than this in every language, a text's language is unknown."""
+"""With fewer telling words than this in every language, a text's language is unknown."""
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Survey:
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
         languages: Notes by language, where it can be told.
+        foreign: The first `NAMED_REJECTIONS` notes of another language than Spanish, with that.
         sizes: Characters of each note.
         openings: The opening of each note, for draft questions.
     """
@@ -50,6 +53,7 @@ class Survey:
     fields: Counter[str] = field(default_factory=Counter)
     months: Counter[str] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
+    foreign: list[tuple[str, str]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     openings: list[NoteOpening] = field(default_factory=list)
 
@@ -81,17 +85,35 @@ def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
 
 
 def likely_language(text: str) -> str:
-    """Return the language of most of a text's stop words; empty if it has hardly any."""
+    """Return the language of most of a text's telling words; empty if it has hardly any.
+
+    These are its stop words, and words with a letter that no other of the languages has. Of
+    languages with equally many it is the first of `LANGUAGES`.
+    """
     words = [word.strip(".,;:¿?¡!«»\"'()") for word in text.casefold().split()]
+    folded = list(map(fold, words))
     counts = {
-        language: sum(word in stop for word in words) for language, stop in _stop_words().items()
+        language: sum(word in stop for word in folded)
+        + sum(not _OWN_LETTERS[language].isdisjoint(word) for word in words)
+        for language, stop in _stop_words().items()
     }
     best = max(LANGUAGES, key=lambda language: counts[language])
     return best if counts[best] >= _LEAST_WORDS else ""
 
 
+_OWN_LETTERS = {
+    "es": frozenset("áíóúñ"),
+    "fr": frozenset("àâçèêëîïôœùû"),
+    "en": frozenset[str](),
+}
+
+
 def _stop_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(word_rules(language).stop.split()) for language in LANGUAGES}
+    rules = {language: word_rules(language) for language in LANGUAGES}
+    return {
+        language: frozenset(f"{rule.stop} {rule.negations} {rule.numbers}".split())
+        for language, rule in rules.items()
+    }
 
 
 def _add(found: Survey, record: NoteRecord) -> None:
@@ -105,6 +127,8 @@ def _add(found: Survey, record: NoteRecord) -> None:
     opening = record.content[:OPENING_CHARS]
     if language := likely_language(opening):
         found.languages[language] += 1
+        if language != OWN_LANGUAGE and len(found.foreign) < NAMED_REJECTIONS:
+            found.foreign.append((record.external_id, language))
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 

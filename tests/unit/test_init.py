@@ -156,6 +156,20 @@ def test_the_language_of_a_note_is_told_by_its_small_words() -> None:
     assert likely_language("The dog was in the garden because it was too hot for him.") == "en"
     assert likely_language("Il n'y avait pas de pain dans la maison et nous sommes sortis.") == "fr"
     assert likely_language("Lorem 1234") == ""
+    shared = (
+        "Se pondrán placas solares en la azotea si llega la subvención de la Generalitat antes de "
+        "marzo. Doña Casilda pedirá tres presupuestos."
+    )
+    assert likely_language(shared) == "es"
+    assert likely_language("Le tableau a été réparé à Paris, où il était déjà très abîmé.") == "fr"
+
+
+def test_notes_of_another_language_are_named(rag: Rag, folder: Path) -> None:
+    text = "The dog was in the garden because it was too hot for him in the house.\n"
+    (folder / "dog.md").write_text(f"---\nfecha: 2025-01-10\n---\n{text}")
+    said = rag("init", folder, "--dry-run").out
+    assert Message.INIT_FOREIGN.format(notes="dog (en)") in said
+    assert Message.INIT_LANGUAGE_OTHER not in said
 
 
 def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
