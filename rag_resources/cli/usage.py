@@ -4,7 +4,7 @@ Typer contains its own copy of click, without translations; the exceptions come 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -126,7 +126,7 @@ def _problem(error: TyperException) -> str:
         reason = _reason(error)
         return Message.USAGE_INVALID_VALUE.format(name=_parameter(error), reason=reason)
     if isinstance(error, NoSuchOption):
-        known = _did_you_mean(error.possibilities or ())
+        known = _did_you_mean(nearest(error.option_name, error.possibilities or ()))
         return Message.USAGE_NO_SUCH_OPTION.format(name=error.option_name) + known
     if isinstance(error, BadOptionUsage):
         takes_none = "does not take" in error.message
@@ -148,7 +148,7 @@ def _other_problem(error: TyperException) -> str:
         meant = nearest(unknown[2], commands)
         known = Message.USAGE_KNOWN_COMMANDS.format(known=", ".join(commands))
         return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2]) + (
-            _did_you_mean([meant]) if meant else known
+            _did_you_mean(meant) if meant else known
         )
     extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
     if extra:
@@ -179,9 +179,8 @@ def _reason(error: BadParameter) -> str:
     return reason.rstrip(".")
 
 
-def _did_you_mean(names: Iterable[str]) -> str:
-    listed = ", ".join(sorted(names))
-    return Message.USAGE_DID_YOU_MEAN.format(names=listed) if listed else ""
+def _did_you_mean(name: str) -> str:
+    return Message.USAGE_DID_YOU_MEAN.format(name=name) if name else ""
 
 
 def _option(option: TyperOption) -> tuple[str, str]:

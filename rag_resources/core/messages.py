@@ -618,6 +618,7 @@ class Message:
     COMPARISON_GOLDEN_DIFFERS: Template
     COMPARISON_ARCHIVED: Template
     COMPARISON_DISTURBED: Template
+    EVALUATION_NAMES: Template
     EVALUATION_NOT_FOUND: Template
     EVALUATION_AMBIGUOUS: Template
     CHANGE_MODEL_DIGEST: Template
@@ -1177,6 +1178,7 @@ class Message:
     REFUSED_ANSWERS: Template
     REFUSED_REGRESSION: Template
     REFUSED_MODEL_RETIRED: Template
+    CANDIDATE_IS_REFERENCE: Template
     CANDIDATE_NOT_FOUND: Template
 
     # rollback.toml

@@ -15,6 +15,7 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.fusion_config import respelled
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.store.comparison import (
     NoteName,
@@ -23,6 +24,7 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
+from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import evaluation_of_serving
 
 
@@ -212,10 +214,18 @@ def _passage_metrics(questions: Questions) -> QueryMetrics:
     }
 
 
+def _not_found(connection: Connection, name: str) -> str:
+    message = Message.EVALUATION_NOT_FOUND.format(name=name)
+    names = sorted({item.configuration for item in latest_evaluations(connection)})
+    if not names:
+        return message
+    return joined("", (message, Message.EVALUATION_NAMES.format(names=", ".join(names))))
+
+
 def _named(connection: Connection, name: str) -> StoredEvaluation:
     found = find_evaluations(connection, name)
     if not found:
-        raise InvalidParameterError(Message.EVALUATION_NOT_FOUND.format(name=name), name=name)
+        raise InvalidParameterError(_not_found(connection, name), name=name)
     if len(found) > 1:
         raise InvalidParameterError(Message.EVALUATION_AMBIGUOUS.format(name=name), name=name)
     return found[0]

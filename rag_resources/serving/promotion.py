@@ -313,9 +313,9 @@ def _candidates(
     named = [candidate for candidate in candidates if candidate.name == name]
     if not named:
         known = ", ".join(candidate.name for candidate in candidates)
-        raise InvalidConfigurationError(
-            Message.CANDIDATE_NOT_FOUND.format(name=name, known=known), []
-        )
+        exists = name in configurations
+        template = Message.CANDIDATE_IS_REFERENCE if exists else Message.CANDIDATE_NOT_FOUND
+        raise InvalidConfigurationError(template.format(name=name, known=known), [])
     return named
 
 

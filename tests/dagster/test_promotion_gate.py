@@ -142,7 +142,7 @@ def test_a_failing_reference_only_warns(failing: Project) -> None:
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
     wanted = {"ops": {"promoted_config": {"config": {"configuration": "baseline"}}}}
     refused = failing.run(PROMOTED, run_config=wanted)
-    assert "No hay ninguna configuración candidata llamada «baseline»" in failure_texts(refused)
+    assert "«baseline» no se puede promover: es una referencia" in failure_texts(refused)
 
 
 def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) -> None:

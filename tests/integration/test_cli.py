@@ -214,6 +214,7 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
         (["golden", "leer"], "No existe la orden «leer». Las que hay son: import, restore, "),
         (["--debug"], "Falta la orden."),
         (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
+        (["retrieve", "x", "--stratgy", "y"], "«--stratgy». ¿Querías decir --strategy?"),
         (["retrieve", "x", "--top-k"], "La opción «--top-k» necesita un valor."),
         (["retrieve", "x", "--json=1"], "La opción «--json» no lleva valor."),
         (["retrieve", "x", "--top-k", "abc"], "«--top-k»: «abc» no es un número entero."),
@@ -832,6 +833,8 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     unknown = indexed("promote", "nada")
     assert unknown.code == 2
     assert "«nada»" in unknown.err
+    reference = indexed("promote", "fulltext")
+    assert (reference.code, "role: reference" in reference.err) == (2, True)
     never = indexed("promote", candidate)
     assert never.code == 1
     assert f"{candidate}: aún no se ha evaluado" in never.err
@@ -840,6 +843,7 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert outcome.code == 0
     assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
     assert "Esa evaluación es actual." in outcome.out
+    assert f"Evaluadas: {candidate}." in indexed("compare", candidate, "nada").err
     again = indexed("promote", candidate, "--json").json
     assert (again["configuration"], again["changed"]) == (candidate, False)
     assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")

@@ -135,7 +135,7 @@ def test_a_scanned_document_is_recognised_when_a_person_says_so(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("show", "nada.pdf"), "No hay ningún documento"),
+        (("show", "nada.pdf"), "Los enumera «rag document list»"),
         (("show", "plan_2024.pdf", "--page", "9", "--json"), "página 9"),
         (("show", "plan_2024.pdf", "--png", "a.png"), "--page"),
         (("review", "plan_2024.pdf", "--accept"), "Ninguna lectura nueva"),
