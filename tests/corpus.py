@@ -15,7 +15,8 @@ from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
+from rag_resources.indexing.embed import embed_chunks, embed_each, embed_notes
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.cache import Caches

@@ -11,7 +11,8 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
 from rag_resources.indexing.chunk import ChunkReport, Progress, chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_notes
+from rag_resources.indexing.embed import embed_notes
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.indexing.verify import find_broken_notes
 from rag_resources.ingestion.content_settings import require_model, require_settings

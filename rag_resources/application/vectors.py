@@ -8,7 +8,8 @@ from rag_resources.core.types import ModelInfo, TimeWindow
 from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress
-from rag_resources.indexing.embed import EmbedReport, embed_chunks
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.verify import verify_embeddings, verify_windows
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder

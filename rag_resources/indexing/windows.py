@@ -13,14 +13,13 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
-from rag_resources.indexing.embed import (
-    Embedded,
+from rag_resources.indexing.embed import Embedded, embed_new
+from rag_resources.indexing.embedding_queue import (
     EmbeddedBatch,
     EmbedReport,
     Queue,
     Write,
     embed_all,
-    embed_new,
 )
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import windows as store

@@ -9,7 +9,8 @@ from typing import TypeVar
 from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes

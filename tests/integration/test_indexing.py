@@ -32,7 +32,8 @@ from rag_resources.core.types import Chunk, ModelInfo, Note, NoteRecord, TimeWin
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
+from rag_resources.indexing.embed import embed_chunks, embed_each, embed_notes
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.messages import restored
 from rag_resources.store import chunks as chunk_store

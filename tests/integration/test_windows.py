@@ -17,7 +17,7 @@ from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
 from rag_resources.database.pool import Database
-from rag_resources.indexing.embed import EmbedReport
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.verify import verify_windows
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest

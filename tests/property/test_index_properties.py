@@ -26,7 +26,8 @@ from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.pool import Database
 from rag_resources.golden.files import import_golden
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.providers.vectors import unit_vectors
 from rag_resources.store.golden import find_broken
