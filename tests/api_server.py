@@ -30,10 +30,23 @@ class ApiServer:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
 
+    def wait_until(self, path: str) -> None:
+        """Wait until a path is answered with 200."""
+        wait_until(lambda: self.process.poll() is not None or answers(self.client, path), 120)
+        assert self.process.poll() is None, self.log.read_text("utf-8")
+
 
 @contextmanager
 def serving(folder: Path, database_url: str, **variables: str) -> Iterator[ApiServer]:
     """Run `rag serve` on a database until the block ends; ready when the block begins."""
+    with starting(folder, database_url, **variables) as server:
+        server.wait_until("/readyz")
+        yield server
+
+
+@contextmanager
+def starting(folder: Path, database_url: str, **variables: str) -> Iterator[ApiServer]:
+    """Run `rag serve` until the block ends, without waiting until it answers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -57,17 +70,15 @@ def serving(folder: Path, database_url: str, **variables: str) -> Iterator[ApiSe
     url = f"http://127.0.0.1:{port}"
     with httpx.Client(base_url=url, timeout=60) as client:
         try:
-            wait_until(lambda: process.poll() is not None or is_ready(client), 120)
-            assert process.poll() is None, log.read_text("utf-8")
             yield ApiServer(url, client, process, log)
         finally:
             process.kill()
             process.wait(30)
 
 
-def is_ready(client: httpx.Client) -> bool:
-    """Whether the process answers that it is ready."""
+def answers(client: httpx.Client, path: str) -> bool:
+    """Whether the process answers a path with 200."""
     try:
-        return client.get("/readyz").status_code == httpx.codes.OK
+        return client.get(path).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False

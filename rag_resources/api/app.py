@@ -78,11 +78,12 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
         app.state.mcp = mcp.build_sessions(settings)
-        _start_warming(tenants.own.application, app.state.warm)
+        warming = _start_warming(tenants.own.application, app.state.warm)
         try:
             async with app.state.mcp.run():
                 yield
         finally:
+            await anyio.to_thread.run_sync(warming.join)
             await anyio.to_thread.run_sync(admission.close)
             await anyio.to_thread.run_sync(tenants.close)
 
@@ -129,8 +130,12 @@ def build_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _start_warming(application: Application, warm: Event) -> None:
-    """Load the models of the serving configuration before the first question."""
+def _start_warming(application: Application, warm: Event) -> Thread:
+    """Load the models of the serving configuration before the first question.
+
+    The thread must be joined before Python ends: OpenVINO aborts the process if its thread is
+    killed while it compiles a model.
+    """
 
     def load() -> None:
         try:
@@ -139,4 +144,6 @@ def _start_warming(application: Application, warm: Event) -> None:
             _log.warning("not_warm", error=type(error).__name__)
         warm.set()
 
-    Thread(target=load, name="warm-up", daemon=True).start()
+    thread = Thread(target=load, name="warm-up")
+    thread.start()
+    return thread

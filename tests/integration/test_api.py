@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ from rag_resources.providers.registry import build_embedder
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
-from tests.api_server import ApiServer, serving
+from tests.api_server import ApiServer, serving, starting
 from tests.databases import cloned
 from tests.language_models import reply
 from tests.ollama_server import Fault
@@ -528,6 +529,15 @@ def test_without_keys_only_this_machine_by_its_own_name_is_answered(api: ApiServ
     """A web page that lets its name lead here does not get in."""
     response = api.client.get("/v1/models", headers={"host": "pagina.example"})
     problem(response, HTTPStatus.UNAUTHORIZED)
+
+
+@pytest.mark.parametrize("after_s", [0, 0.4, 0.8])
+def test_it_stops_cleanly_while_its_models_load(url: str, tmp_path: Path, after_s: float) -> None:
+    """A thread that is killed while OpenVINO compiles a model would abort the process."""
+    with starting(tmp_path, url) as api:
+        api.wait_until("/healthz")
+        time.sleep(after_s)
+        assert api.stop() == 0, api.log.read_text("utf-8")
 
 
 def bearer(key: str) -> dict[str, str]:
