@@ -10,6 +10,7 @@ from uuid import uuid4
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_resources.api.language import preferred_language
 from rag_resources.api.metrics import DURATION, REQUESTS
 from rag_resources.api.problems import ProblemError, problem_response
 from rag_resources.core.messages import Message as Said
@@ -115,7 +116,9 @@ class _Exchange:
         await self._send(message)
 
     async def _refuse(self, problem: ProblemError) -> None:
-        response = problem_response(problem, self._request_id)
+        header = self._headers.get(b"accept-language", b"").decode("latin-1")
+        language = preferred_language(header)
+        response = problem_response(problem, self._request_id, language=language)
         await response(self._scope, self._receive, self._noted)
 
     def _log_failure(self, error: Exception) -> None:

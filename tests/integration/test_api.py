@@ -32,6 +32,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import render
 from rag_resources.providers.registry import build_embedder
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
@@ -242,8 +243,10 @@ def test_a_body_has_a_limit(api: ApiServer) -> None:
     """Also one that does not say its length, as it arrives."""
     long = b"x" * 70_000
     problem(api.client.post("/v1/retrieve", content=long), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    response = api.client.post("/v1/retrieve", content=iter([long]))
-    problem(response, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    english = {"accept-language": "en"}
+    response = api.client.post("/v1/retrieve", content=iter([long]), headers=english)
+    refused = problem(response, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    assert refused["error"] == render(Message.API_BODY_TOO_LARGE.format(maximum=64), "en")
 
 
 def test_unknown_paths_and_methods_are_problems(api: ApiServer) -> None:
