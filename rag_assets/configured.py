@@ -7,7 +7,7 @@ from rag_resources.core.configuration import Role
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
-from rag_resources.providers.registry import MODEL_NAMES
+from rag_resources.providers.registry import MODEL_CHOICES, is_model_name
 from rag_resources.settings import Settings
 
 
@@ -67,12 +67,11 @@ def check_models(settings: Settings) -> None:
         "NOTE_EMBEDDING_MODEL": (settings.note_embedding_model,),
         "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [settings.legacy_embedding_model])),
     }
-    known = ", ".join(MODEL_NAMES)
     problems = [
-        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=known)}"
+        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=MODEL_CHOICES)}"
         for variable, models in named.items()
         for model in models
-        if model not in MODEL_NAMES
+        if not is_model_name(model)
     ]
     if problems:
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
@@ -92,7 +91,7 @@ def _configurations(settings: Settings) -> Configurations:
             ),
         )
         for item in found.values()
-        if item.retrieval.model not in MODEL_NAMES
+        if not is_model_name(item.retrieval.model)
     ]
     # A model that is not switched on takes its configurations with it.
     made_of = {

@@ -16,7 +16,8 @@ from rag_resources.core.retrievers import KINDS, RetrieverName
 
 # -0.0 is stored as 0.0; otherwise two equal configurations would have different hashes.
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
-ModelName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
+MODEL_NAME = r"^[a-z0-9_]{1,40}$"
+ModelName = Annotated[str, Field(pattern=MODEL_NAME)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
 
 

@@ -1,8 +1,10 @@
 """The models that the product knows, and one shared object for each."""
 
+import re
 import threading
 
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
 from rag_resources.core.servers import Servers
 from rag_resources.providers.embedded_e5 import E5Embedder
@@ -37,6 +39,8 @@ _OPENAI_BY_SHORT_NAME = {
 }
 MODEL_NAMES = (*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME)
 """Names of the embedding models, as used in settings, configurations, assets and tables."""
+MODEL_CHOICES = ", ".join((*MODEL_NAMES, f"{_OPENAI_SHORT}<modelo>"))
+"""The names that may be written there, for people."""
 
 
 THIS_MACHINE = Servers()
@@ -110,6 +114,13 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
         return _language_models[key]
 
 
+def is_model_name(name: str) -> bool:
+    """Whether settings and configurations may name an embedding model so; see `MODEL_CHOICES`."""
+    if re.fullmatch(MODEL_NAME, name) is None:
+        return False
+    return name in MODEL_NAMES or _openai_model(name) is not None
+
+
 def embedded_runtime(name: str) -> str | None:
     """What computes a model on this machine; None if it is not one of the embedded ones."""
     return build_embedder(name).runtime if name in EMBEDDED_MODELS else None
@@ -163,7 +174,6 @@ def _build_embedded(name: str) -> Embedder:
         return E5Embedder()
     if name == "use_multilingual":
         return USEEmbedder()
-    known = ", ".join([*MODEL_NAMES, f"{_OLLAMA}<modelo>", f"{_OPENAI}<modelo>"])
     raise InvalidParameterError(
-        Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known), name=name
+        Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=MODEL_CHOICES), name=name
     )

@@ -10,8 +10,10 @@ import pytest
 from dagster_project import Project, environment
 
 from rag_assets.__main__ import main
+from rag_assets.configured import check_models
 from rag_resources.core.messages import Message
-from rag_resources.providers.registry import MODEL_NAMES
+from rag_resources.providers.registry import MODEL_CHOICES
+from rag_resources.settings import Settings
 
 
 class Outcome(NamedTuple):
@@ -57,7 +59,7 @@ def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
     assert nothing.err.startswith("Uso: python -m rag_assets [OPCIONES] ORDEN")
 
 
-@pytest.mark.parametrize("name", ["ollama:bge-m3", "e5_smal"])
+@pytest.mark.parametrize("name", ["ollama:bge-m3", "e5_smal", "openai_"])
 @pytest.mark.parametrize(
     "variable", ["EMBEDDING_MODELS", "NOTE_EMBEDDING_MODEL", "LEGACY_EMBEDDING_MODEL"]
 )
@@ -70,8 +72,13 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
     assert headline == "Error: Hay variables de entorno con valores no válidos:"
-    known = ", ".join(MODEL_NAMES)
-    assert problem == f"  - {variable}: «{name}» no es una de las opciones: {known}"
+    assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
+
+
+@pytest.mark.parametrize("name", ["openai_text_embedding_3_small", "openai_mi_modelo"])
+def test_models_of_a_compatible_server_may_be_configured(name: str) -> None:
+    """Under any name; they are not on a list, as those of Ollama are."""
+    check_models(Settings(embedding_models=(name,), note_embedding_model=name))
 
 
 @pytest.mark.parametrize("url", ["sin-esquema", "postgresql://ana:se/creta@equipo/base"])

@@ -1,5 +1,6 @@
 """The embedded models, for real: against the wheel's own engine, and on awkward input."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
+from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import (
     InvalidEmbeddingError,
     InvalidParameterError,
@@ -25,7 +27,7 @@ from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.inputs import batches, clean, windows_of_chars
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Embedder, Vectors
-from rag_resources.providers.registry import build_embedder
+from rag_resources.providers.registry import MODEL_CHOICES, build_embedder, is_model_name
 from rag_resources.providers.vectors import unit_vectors
 
 SPANISH_TEXTS = [
@@ -318,5 +320,20 @@ def test_registry_gives_ollama_models_their_prefixes() -> None:
 
 @pytest.mark.parametrize("name", ["", "otro", "ollama:", "ollama_no_listado", "E5_small"])
 def test_registry_names_the_known_models(name: str) -> None:
-    with pytest.raises(InvalidParameterError, match=r"e5_small, use_multilingual, .*ollama:"):
+    with pytest.raises(InvalidParameterError, match=re.escape(MODEL_CHOICES)):
         build_embedder(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        *((choice.replace("<modelo>", "mi_modelo"), True) for choice in MODEL_CHOICES.split(", ")),
+        *((name, False) for name in ("ollama:bge-m3", "openai:mi_modelo", "openai_", "openai_Mío")),
+    ],
+)
+def test_the_names_that_are_offered_are_those_that_are_accepted(name: str, is_one: bool) -> None:
+    """By the settings and by a configuration; a server's own spelling is another one."""
+    assert is_model_name(name) is is_one
+    if is_one:
+        assert parse_retrieval({"model": name}, origin="x").model == name
+        build_embedder(name, Servers(openai_base_url="http://a:1/v1"))
