@@ -66,6 +66,8 @@ class Message:
     FILTER_NO_PERIOD: Template
     FILTER_NO_NOTES: Template
     FILTER_MEANT: Template
+    FILTER_MEANT_TEXT: Template
+    FILTER_MEANT_NO_TEXT: Template
     NO_RESULTS: Template
     ANSWER_NOT_FOUND: Template
     ANSWER_SOURCES: Template

@@ -1,6 +1,8 @@
 """Says which filters no note meets, if a question found nothing."""
 
+import json
 from collections.abc import Iterator
+from shlex import quote
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.filters import RetrievalFilters
@@ -38,7 +40,7 @@ def unmet_filters(
         if not unmet:
             return (Message.FILTERS_TOGETHER.format(),)
         known = filter_values(connection)
-        return tuple(_told(own, known) for own in unmet)
+        return tuple(_told(own, known) + _meant_type(connection, tenant, own) for own in unmet)
 
 
 def _meets(connection: Connection, tenant: str, filters: RetrievalFilters) -> bool:
@@ -60,6 +62,29 @@ def _each(filters: RetrievalFilters) -> Iterator[RetrievalFilters]:
         )
     for key, value in filters.metadata.items():
         yield RetrievalFilters(metadata={key: value})
+
+
+def _meant_type(connection: Connection, tenant: str, condition: RetrievalFilters) -> str:
+    """Say how to write a metadata value if notes have it as a text and not a number, or reverse."""
+    meant = _with_other_type(condition)
+    if meant is None or not _meets(connection, tenant, meant):
+        return ""
+    [(key, value)] = meant.metadata.items()
+    written = json.dumps(value, ensure_ascii=False)
+    as_text = isinstance(value, str)
+    template = Message.FILTER_MEANT_TEXT if as_text else Message.FILTER_MEANT_NO_TEXT
+    return template.format(value=written, option=quote(f"{key}={written}"))
+
+
+def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:
+    """Return a condition with the number, truth value or null of its text, or the text of these."""
+    for key, value in condition.metadata.items():
+        try:
+            other = json.loads(value) if isinstance(value, str) else json.dumps(value)
+            return RetrievalFilters(metadata={key: other})
+        except (ValueError, RecursionError):
+            return None
+    return None
 
 
 def _told(condition: RetrievalFilters, known: FilterValues) -> Text:

@@ -378,6 +378,15 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
             ["de esas fechas: las hay desde 2024-03-05 hasta 2025-07"],
         ),
         ({"metadata": {"autor": 3}}, ["Ninguna nota tiene «autor» entre sus metadatos."]),
+        (
+            {"metadata": {"importe": 1800}},
+            [
+                'Ninguna nota tiene «importe» con el valor «1800». Como texto, sí: "1800"',
+                "--metadata 'importe=\"1800\"'",
+            ],
+        ),
+        ({"metadata": {"piso": "3"}}, ["«3». Sin comillas, sí: 3.", "--metadata piso=3"]),
+        ({"metadata": {"piso": "NaN"}}, ["Ninguna nota tiene «piso» con el valor «NaN»."]),
         ({"note_ids": (UUID(int=1),)}, ["Ninguna nota tiene ese identificador."]),
         (
             {"source": "notes", "created_from": "2025-01-01", "note_ids": of("2024/plan_2024.md")},
@@ -390,7 +399,10 @@ def test_a_filter_that_no_note_meets_is_named(
 ) -> None:
     """The others are not; who finds nothing for want of words is told nothing of filters."""
     with database.transaction() as connection:
-        connection.execute("UPDATE notes SET tags = '{obra}' WHERE external_id = 'acta.md'")
+        connection.execute(
+            'UPDATE notes SET tags = \'{obra}\', metadata = \'{"importe": "1800", "piso": 3}\''
+            " WHERE external_id = 'acta.md'"
+        )
     wanted = parse_filters(filters)
     response = app.retrieve("¿Cuánto cuesta el tejado?", filters=wanted, **WORDS).response
     assert response.results == ()
