@@ -20,10 +20,10 @@ from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import (
     print_results,
     progress_bars,
-    tell_documents,
     tell_how_to_evaluate,
     tell_phase,
     tell_unread,
+    tell_unread_again,
 )
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import alive, end_dead_runs
@@ -89,10 +89,10 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             if not (is_indexed and application.graph.is_done(window)):
                 tell_phase(console, Message.PROGRESS_INDEXING)
                 bad_notes += runs.months("index")
-        tell_documents(application.documents.count(full_window(settings)))
-        tell_unread(application)
+        unread = tell_unread(application, window)
         if not application.golden.entries():
             tell_how_to_evaluate()
+            tell_unread_again(unread)
             _end_with(bad_notes)
             return
         stale = application.evaluations.stale(configured.configurations)
@@ -104,6 +104,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
         print_results(console, application, configured.configurations)
+        tell_unread_again(unread)
         _succeeded(promotion)
         _succeeded(report)
     _end_with(bad_notes)

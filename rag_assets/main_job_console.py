@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 
 from rich import box
@@ -15,18 +16,20 @@ from rag_resources.application import Application
 from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import say, warn
 from rag_resources.cli.status import documents_in_words
-from rag_resources.cli.survey_report import show_rejected, show_undated
+from rag_resources.cli.survey_report import show_rejected, show_undated, show_unread
 from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
+from rag_resources.store.document_list import UnreadDocument
 
 REFRESH_S = 0.5
 PATIENCE = 20
 """The pause between two readings of the progress, as a multiple of the last reading's time."""
 WIDEST_TABLE = 400
-SHOWN, SHOWN_UNDATED = 20, 5
+SHOWN, SHOWN_UNDATED, SHOWN_DOCUMENTS = 20, 5, 5
 
 
 @contextmanager
@@ -93,19 +96,54 @@ def tell_phase(console: Console, message: str) -> None:
         console.print(message, soft_wrap=True)
 
 
-def tell_documents(counted: MonthCount) -> None:
-    """Say how many documents were read, or could not be and where the reasons are."""
-    unread = counted.statuses.get("failed", 0)
-    if counted.documents:
-        (warn if unread else say)(documents_in_words(counted.documents, unread))
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """How much of the source could not be read.
+
+    Attributes:
+        records: Records of notes that were rejected.
+        documents: Documents that could not be read.
+    """
+
+    records: int
+    documents: int
 
 
-def tell_unread(application: Application) -> None:
-    """Show the records that could not be read, and the notes without a date of their own."""
+def tell_unread(application: Application, window: TimeWindow) -> Unread:
+    """Show the documents and records that could not be read, and notes without a date.
+
+    Args:
+        application: Of the main job.
+        window: All months.
+
+    Returns:
+        How many there are, to be repeated by `tell_unread_again`.
+    """
+    documents = tell_documents(
+        application.documents.count(window), application.documents.unread(limit=SHOWN_DOCUMENTS)
+    )
     rejections, rejected = application.notes.rejections(limit=SHOWN)
     show_rejected(rejections, rejected)
     undated, count = application.notes.undated(limit=SHOWN_UNDATED)
     show_undated(undated, count)
+    return Unread(rejected, documents)
+
+
+def tell_documents(counted: MonthCount, unread: Sequence[UnreadDocument]) -> int:
+    """Say how many documents were read, or could not be and why; return how many could not."""
+    failed = counted.statuses.get("failed", 0)
+    if counted.documents:
+        (warn if failed else say)(documents_in_words(counted.documents, failed))
+        show_unread(unread)
+    return failed
+
+
+def tell_unread_again(unread: Unread) -> None:
+    """Repeat at the end how much could not be read, and where the reasons are."""
+    if unread.records:
+        warn(Message.RESULTS_REJECTED.format(count=unread.records))
+    if unread.documents:
+        warn(Message.RESULTS_UNREAD.format(count=unread.documents))
 
 
 def tell_how_to_evaluate() -> None:

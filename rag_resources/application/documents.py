@@ -45,12 +45,14 @@ from rag_resources.store.document_list import (
     MonthCount,
     MonthDocument,
     PageQuality,
+    UnreadDocument,
     count_documents,
     fetch_summary,
     find_document,
     list_document_owners,
     list_documents,
     list_month_documents,
+    list_unread,
     list_waiting_uploads,
     page_quality,
     read_details,
@@ -258,6 +260,11 @@ class Documents:
         with self.database.transaction() as connection:
             refresh_statuses(connection)
             return list_documents(connection, tenant=self.settings.tenant, limit=limit)
+
+    def unread(self, *, limit: int) -> Sequence[UnreadDocument]:
+        """Return the latest documents that could not be read, as their statuses say."""
+        with self.database.transaction() as connection:
+            return list_unread(connection, limit=limit)
 
     def find(self, name: str) -> DocumentSummary:
         """Return the document with an id, an address or a title.

@@ -16,6 +16,7 @@ from rag_resources.cli.output import (
     table,
     warn,
     write_json,
+    write_picture,
 )
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rag_resources.core.extraction_diff import ExtractionDiff
     from rag_resources.documents.review import ToReview
     from rag_resources.documents.verification import Verified
-    from rag_resources.store.document_list import DocumentDetails, DocumentSummary
+    from rag_resources.store.document_list import DocumentDetails, DocumentFailure, DocumentSummary
 
 SHOWN_DOCUMENTS = 50
 NOT_VERIFIED = 1
@@ -58,17 +59,21 @@ def list_documents(
     if as_json:
         write_json({"documents": [_json(each) for each in documents], "total": total})
         return
-    columns = (
+    columns = [
         Message.COLUMN_DOCUMENT,
         Message.COLUMN_STATUS,
         Message.COLUMN_PAGES,
         Message.COLUMN_PASSAGES,
         Message.COLUMN_TITLE,
-    )
+    ]
     rows = [
-        (each.address, _status(each), _pages(each), str(each.chunks), each.title)
+        [each.address, _status(each), _pages(each), str(each.chunks), each.title]
         for each in documents
     ]
+    if any(each.first_failure for each in documents):
+        columns.append(Message.COLUMN_REASON)
+        for row, each in zip(rows, documents, strict=True):
+            row.append(_failure(each.first_failure))
     if rows:
         console().print(table(columns, rows, prose=True))
     say(Message.DOCUMENTS_LISTED.format(count=total, shown=len(rows)))
@@ -89,16 +94,17 @@ def show(
     with application() as opened:
         document = opened.documents.find(name)
         details = opened.documents.details(document)
+        read = None if page is None else _page_json(details, page)
         if png is not None and page is not None:
-            png.write_bytes(opened.documents.picture(document, page))
+            write_picture(png, opened.documents.picture(document, page))
     if as_json:
         shown = _json(document) | _details_json(details)
-        if page is not None:
-            shown["page"] = _page_json(details, page)
+        if read is not None:
+            shown["page"] = read
         write_json(shown)
         return
-    if page is not None:
-        say(str(_page_json(details, page)["text"]))
+    if read is not None:
+        say(str(read["text"]))
         return
     rows = [
         (Message.COLUMN_DOCUMENT, document.address),
@@ -244,6 +250,15 @@ def _pages(document: "DocumentSummary") -> str:
     return pages_read(document.pages, document.page_count)
 
 
+def _failure(failure: "DocumentFailure | None") -> str:
+    """Say why a document, or a page of it, could not be read; empty if nothing failed."""
+    if failure is None:
+        return ""
+    if failure.page is None:
+        return failure.reason
+    return joined(": ", (Message.PLACE_PAGE.format(page=failure.page), failure.reason))
+
+
 def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[tuple[str, str]]:
     """Return what waits for a decision: pages by number, and a new reading."""
     from rag_resources.documents.review import concerns_of
@@ -290,6 +305,7 @@ def _json(document: "DocumentSummary") -> dict[str, Any]:
         "lowQuality": document.low_quality,
         "qualityScore": document.quality,
         "failures": document.failures,
+        "reason": _failure(document.first_failure) or None,
         "notes": document.notes,
         "chunks": document.chunks,
         "held": document.held,
@@ -342,10 +358,9 @@ def _diff_json(diff: "ExtractionDiff | None") -> dict[str, Any] | None:
 
 
 def _page_json(details: "DocumentDetails", number: int) -> dict[str, Any]:
-    for stored in details.pages:
-        if stored.page.number == number:
-            return {"number": number, "text": stored.page.text}
-    raise InvalidParameterError(Message.DOCUMENT_NO_PAGE.format(page=number), page=number)
+    from rag_resources.store.document_list import page_of
+
+    return {"number": number, "text": page_of(details.pages, number).text}
 
 
 def _review_json(each: "ToReview") -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rag_resources.cli.output import (
     say,
     table,
     write_json,
+    write_picture,
 )
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -54,18 +55,11 @@ def show(
     if picture is not None:
         from rag_resources.reporting.plots.neighbourhood import draw_neighbourhood
 
-        try:
-            picture.write_bytes(draw_neighbourhood(found))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            message = Message.GRAPH_PNG_FAILED.format(path=picture, reason=reason)
-            raise InvalidParameterError(message) from error
+        write_picture(picture, draw_neighbourhood(found))
     if as_json:
         write_json(_as_json(found))
         return
     _show(found)
-    if picture is not None:
-        say(Message.GRAPH_PNG_WRITTEN.format(path=picture))
 
 
 @command(app, "status", Message.HELP_GRAPH_STATUS)

@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    console,
+    say,
+    table,
+    write_json,
+    write_picture,
+)
 from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
-from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -69,14 +75,7 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus":
 def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
     from rag_resources.reporting.plots.migration import migration_plot
 
-    drawn = migration_plot(found, floor=settings.migration_floor)
-    try:
-        path.write_bytes(drawn)
-    except OSError as error:
-        raise InvalidParameterError(
-            Message.MIGRATION_PLOT_REFUSED.format(path=path, reason=error.strerror), path=path
-        ) from error
-    note(Message.MIGRATION_PLOTTED.format(path=path))
+    write_picture(path, migration_plot(found, floor=settings.migration_floor))
 
 
 def _show(found: "MigrationStatus", settings: "Settings") -> None:

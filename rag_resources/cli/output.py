@@ -18,6 +18,8 @@ from rag_resources.cli.reader import told
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -79,6 +81,24 @@ def _write_coloured(text: str, colour: str) -> None:
 def write_json(value: Any) -> None:
     """Write a result as JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def write_picture(path: "Path", png: bytes) -> None:
+    """Write a picture to a file, and say so on stderr.
+
+    Raises:
+        InvalidParameterError: It cannot be written there.
+    """
+    from rag_resources.core.errors import InvalidParameterError
+
+    try:
+        path.write_bytes(png)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidParameterError(
+            Message.PICTURE_REFUSED.format(path=path, reason=reason), path=path
+        ) from error
+    note(Message.PICTURE_WRITTEN.format(path=path))
 
 
 def conclude(text: str, value: Any, *, as_json: bool) -> None:

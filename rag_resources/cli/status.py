@@ -7,7 +7,7 @@ from uuid import UUID
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
-from rag_resources.cli.survey_report import show_rejected
+from rag_resources.cli.survey_report import show_rejected, show_unread
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -199,6 +199,7 @@ def _show_database(
     )
     if found.documents:
         say(documents_in_words(found.documents, found.unread_documents))
+        show_unread(found.unread)
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])
     serving = found.promotion

@@ -20,7 +20,7 @@ SHOWN = 20
 
 
 class _Rejected(Protocol):
-    """A record that was not read: where it is, and why."""
+    """A record or document that was not read: where it is, and why."""
 
     @property
     def location(self) -> str:
@@ -92,6 +92,14 @@ def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = S
     console().print(table(columns, rows, title=title, prose=True))
     if count > len(rows):
         say(Message.REJECTED_MORE.format(count=count - len(rows)))
+
+
+def show_unread(unread: "Sequence[_Rejected]") -> None:
+    """Show some documents that could not be read, with their reasons."""
+    if unread:
+        columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_REASON)
+        rows = [(item.location, item.reason) for item in unread]
+        console().print(table(columns, rows, prose=True))
 
 
 def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:

@@ -795,8 +795,6 @@ class Message:
     GRAPH_ALIAS_REFUSED: Template
     GRAPH_LINK_REFUSED: Template
     GRAPH_RELATION: Template
-    GRAPH_PNG_FAILED: Template
-    GRAPH_PNG_WRITTEN: Template
     GRAPH_ENTITY: Template
     GRAPH_COMPANY: Template
     GRAPH_STATEMENT: Template
@@ -880,6 +878,8 @@ class Message:
     RESULTS_TITLE: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
+    RESULTS_REJECTED: Template
+    RESULTS_UNREAD: Template
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
 
@@ -1629,6 +1629,8 @@ class Message:
     STATUS_SERVING: Template
     STATUS_BUILDING: Template
     STATUS_RETIRED: Template
+    PICTURE_WRITTEN: Template
+    PICTURE_REFUSED: Template
     COLUMN_MODEL: Template
     COLUMN_STATE: Template
     COLUMN_CHUNK_VECTORS: Template
@@ -1779,8 +1781,6 @@ class Message:
     MIGRATION_PACE_VECTORS: Template
     MIGRATION_PACE: Template
     MIGRATION_SERVES_NOTHING: Template
-    MIGRATION_PLOTTED: Template
-    MIGRATION_PLOT_REFUSED: Template
     MIGRATION_MODELS: Template
     MIGRATION_QUALITY: Template
     MIGRATION_BATCHES: Template

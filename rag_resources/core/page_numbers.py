@@ -1,6 +1,7 @@
-"""Page numbers, as they are written at the edges of pages."""
+"""Page numbers: as they are written at the edges of pages, and as people are told of them."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
@@ -54,3 +55,14 @@ def _value(number: str) -> int | None:
         -value if value < following else value
         for value, following in zip(values, [*values[1:], 0], strict=True)
     )
+
+
+def numbers_in_words(numbers: Iterable[int]) -> str:
+    """Write numbers in order, runs of them by their ends: `1–3, 7`; `–` if there are none."""
+    ends: list[list[int]] = []
+    for number in sorted(numbers):
+        if ends and number == ends[-1][-1] + 1:
+            ends[-1][1:] = [number]
+        else:
+            ends.append([number])
+    return ", ".join("–".join(map(str, run)) for run in ends) or "–"

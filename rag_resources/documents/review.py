@@ -18,7 +18,7 @@ from rag_resources.documents.applying import (
     apply_reading,
     write_notes,
 )
-from rag_resources.store.document_list import DocumentSummary, list_documents
+from rag_resources.store.document_list import DocumentSummary, list_documents, page_of
 from rag_resources.store.documents import (
     StoredPage,
     list_pages,
@@ -112,7 +112,7 @@ def review_document(
         if page is None:
             _decide_reading(connection, document_id, decision, tenant, report)
         else:
-            _require_page(list_pages(connection, document_id), page)
+            page_of(list_pages(connection, document_id), page)
             chosen = ACCEPTED if decision is Decision.ACCEPT else DROPPED
             review_page(connection, document_id, page, chosen)
             write_notes(connection, document, report)
@@ -134,11 +134,6 @@ def _decide_reading(
         return
     release_extraction(connection, held.extraction_id)
     apply_reading(connection, document_id, tenant, report)
-
-
-def _require_page(pages: list[StoredPage], number: int) -> None:
-    if number not in {stored.page.number for stored in pages}:
-        raise InvalidParameterError(Message.DOCUMENT_NO_PAGE.format(page=number), page=number)
 
 
 def concerns_of(

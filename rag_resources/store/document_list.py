@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.documents import Page
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.page_numbers import numbers_in_words
 from rag_resources.core.quoting import shown
 from rag_resources.core.sections import MIN_QUALITY
 from rag_resources.core.types import TimeWindow
@@ -24,6 +26,15 @@ ALWAYS = TimeWindow(
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentFailure:
+    """A page that could not be read, and why in Spanish; `page` None is the whole document."""
+
+    page: int | None
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentSummary:
     """A document.
 
@@ -34,6 +45,7 @@ class DocumentSummary:
         needs_ocr: Pages without text that nobody has reviewed.
         low_quality: Pages below the quality required for search that nobody has reviewed.
         quality: Average of its pages; None if it was not assessed.
+        first_failure: That of the whole document or of the first page; None if there was none.
         held: Whether a new reading waits for a person.
     """
 
@@ -58,6 +70,7 @@ class DocumentSummary:
     notes: int
     chunks: int
     held: bool
+    first_failure: DocumentFailure | None
 
     @property
     def address(self) -> str:
@@ -66,11 +79,10 @@ class DocumentSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentFailure:
-    """A page that could not be read, and why in Spanish; `page` None is the whole document."""
+class UnreadDocument:
+    """A document that could not be read: its address, and why in Spanish."""
 
-    page: int | None
-    stage: str
+    location: str
     reason: str
 
 
@@ -198,18 +210,32 @@ def find_document(connection: Connection, name: str, *, tenant: str) -> Document
     return found[0]
 
 
+def page_of(pages: Sequence[StoredPage], number: int) -> Page:
+    """Return the page with a number.
+
+    Raises:
+        InvalidParameterError: It was not read.
+    """
+    read = {stored.page.number: stored.page for stored in pages}
+    if number not in read:
+        message = Message.DOCUMENT_NO_PAGE.format(page=number, pages=numbers_in_words(read))
+        raise InvalidParameterError(message, page=number)
+    return read[number]
+
+
 def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
     """Return the pages, failures and readings of a document."""
     rows = queries().list_document_failures(connection, document_id=document_id)
-    failures = [
-        DocumentFailure(
-            row.page_number, row.stage, restored({"code": row.code, "values": row.details})
-        )
-        for row in rows
-    ]
+    failures = [DocumentFailure(row.page_number, row.stage, _reason(row)) for row in rows]
     return DocumentDetails(
         list_pages(connection, document_id), failures, list_extractions(connection, document_id)
     )
+
+
+def list_unread(connection: Connection, *, limit: int) -> list[UnreadDocument]:
+    """Return the latest documents of the connection's tenant that could not be read."""
+    rows = queries().list_unread_documents(connection, row_limit=limit)
+    return [UnreadDocument(row.address or "", _reason(row)) for row in rows]
 
 
 def list_waiting_uploads(connection: Connection, source: str) -> dict[UUID, datetime]:
@@ -262,7 +288,7 @@ def list_month_documents(
             row.address or "",
             status_word(row.status),
             pages_read(row.pages, row.page_count),
-            str(restored({"code": row.code, "values": row.details})) if row.code else "",
+            _reason(row),
         )
         for row in rows
     ]
@@ -324,4 +350,12 @@ def _summary(row: Any) -> DocumentSummary:
         notes=row.notes,
         chunks=row.chunks,
         held=row.held,
+        first_failure=(
+            DocumentFailure(row.failed_page, row.stage, _reason(row)) if row.code else None
+        ),
     )
+
+
+def _reason(row: Any) -> str:
+    """Return the reason of a failure from its code and details; empty if there is no failure."""
+    return restored({"code": row.code, "values": row.details}) if row.code else ""

@@ -9,12 +9,13 @@ from rag_resources.core.measurement import Present
 from rag_resources.database.connection import LimitedConnection, Role
 from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
+from rag_resources.store.document_list import UnreadDocument, list_unread
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion
 from rag_resources.store.rejections import Rejection, list_rejections
 from rag_resources.store.versions import read_present
 
-NAMED_REJECTIONS = 10
+NAMED_REJECTIONS, NAMED_DOCUMENTS = 10, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class DatabaseStatus:
     Attributes:
         chunked: Notes that have been chunked.
         unread_documents: Those of the documents that could not be read.
+        unread: The latest of them.
         present: The versions that results depend on.
         evaluations: The latest evaluation of each configuration.
         promotion: The promotion that serves.
@@ -80,6 +82,7 @@ class DatabaseStatus:
     rejected: int = 0
     documents: int = 0
     unread_documents: int = 0
+    unread: tuple[UnreadDocument, ...] = ()
     isolation: Isolation = Isolation.CONDITIONS
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
@@ -113,5 +116,6 @@ def read_status(connection: LimitedConnection) -> DatabaseStatus:
         rejected=rejected,
         documents=counts.documents,
         unread_documents=counts.unread_documents,
+        unread=tuple(list_unread(connection, limit=NAMED_DOCUMENTS)),
         isolation=_isolation(connection.roles.get(Access.READER)),
     )

@@ -254,9 +254,11 @@ WHERE s.id = d.id AND s.status <> d.status;
 --          id), row_limit int or null
 -- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
 --          low_quality bigint (pages nobody has reviewed), failures bigint, notes bigint, chunks bigint, quality double
---          precision or null, held bool, total bigint (without the limit)
+--          precision or null, held bool, total bigint (without the limit); of its first failure: failed_page int or
+--          null, stage text or null, code text or null, details jsonb or null
 SELECT
     d.*, a.addresses, p.pages, p.words, p.needs_ocr, p.low_quality, p.quality,
+    r.page_number AS failed_page, r.stage, r.code, r.details,
     (SELECT count(*) FROM document_failures AS f WHERE f.document_id = d.id) AS failures,
     (SELECT count(*) FROM notes AS n WHERE n.document_id = d.id) AS notes,
     (SELECT count(*) FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id WHERE n.document_id = d.id) AS chunks,
@@ -279,6 +281,11 @@ LEFT JOIN LATERAL (
         avg(x.quality) AS quality
     FROM document_pages AS x WHERE x.document_id = d.id
 ) AS p ON TRUE
+LEFT JOIN LATERAL (
+    SELECT x.page_number, x.stage, x.code, x.details FROM document_failures AS x
+    WHERE x.document_id = d.id
+    ORDER BY x.page_number NULLS FIRST, x.stage LIMIT 1
+) AS r ON TRUE
 WHERE
     d.tenant_id = :tenant AND (d.expires_at IS NULL OR d.expires_at > now())
     AND (
@@ -292,6 +299,23 @@ ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
 -- returns: page_number int or null, stage text, code text, details jsonb, occurred_at timestamptz
 SELECT f.page_number, f.stage, f.code, f.details, f.occurred_at FROM document_failures AS f
 WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
+
+-- name: list_unread_documents
+-- The documents of the tenant that could not be read, latest arrival first, each with its first address and reason.
+-- params:  row_limit int
+-- returns: address text or null, code text or null, details jsonb or null
+SELECT a.address, f.code, f.details
+FROM documents AS d
+LEFT JOIN LATERAL (
+    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id ORDER BY x.address LIMIT 1
+) AS a ON TRUE
+LEFT JOIN LATERAL (
+    SELECT x.code, x.details FROM document_failures AS x
+    WHERE x.document_id = d.id
+    ORDER BY x.page_number NULLS FIRST, x.stage LIMIT 1
+) AS f ON TRUE
+WHERE d.tenant_id = current_tenant() AND d.status = 'failed'
+ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
 
 -- name: count_documents
 -- The number of documents of a month, by status.

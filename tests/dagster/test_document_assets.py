@@ -1,5 +1,6 @@
 """The assets of documents over a folder with a good, an encrypted, a damaged and a scanned file."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rag_resources.core.messages import Message
 from rag_resources.documents.readers import reader_of
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings, load_settings
+from rag_resources.store.document_list import UnreadDocument
 from tests.command_line import isolate
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 
@@ -154,10 +156,12 @@ def test_without_a_source_the_assets_do_nothing(
 def test_the_main_job_says_how_many_documents_could_be_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tell_documents(MonthCount({}, 0, 0, {}))
-    tell_documents(MonthCount({"completed": 3}, 9, 0, {}))
-    tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}))
+    assert tell_documents(MonthCount({}, 0, 0, {}), []) == 0
+    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), []) == 0
+    assert capsys.readouterr() == (f"{Message.DOCUMENTS_READ.format(documents=3)}\n", "")
+    unread = [UnreadDocument("roto.pdf", "Está dañado.")]
+    failed = tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}), unread)
     told = capsys.readouterr()
-    assert told.out.startswith("Documentos leídos: 3.")
-    assert told.out.count("\n") == 1
+    assert failed == 2
+    assert re.search(r"roto\.pdf +Está dañado\.", told.out)
     assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")

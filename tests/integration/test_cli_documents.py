@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_resources.application import open_application
+from rag_resources.core.messages import Message
 from rag_resources.settings import SAMPLE, load_settings
 from tests.command_line import OF_DOCUMENTS, Outcome, call_rag, documented_commands, isolate
 from tests.corpus import ALWAYS, SMALL, Corpus
@@ -14,6 +15,7 @@ from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 from tests.tesseract import PRINTS_ANSWER, program
 
 Call = Callable[..., Outcome]
+DAMAGED = Message.DOCUMENT_DAMAGED.format(kind="PDF")
 
 
 @pytest.fixture
@@ -89,15 +91,20 @@ def test_documents_are_listed_shown_reviewed_verified_and_deleted(
         "escaneado 2023": "partial",
         "roto 2022": "failed",
     }
-    assert "plan_2024.pdf" in call("list").out
+    reasons = {each["title"]: each["reason"] for each in listed["documents"]}
+    assert reasons == {"plan 2024": None, "escaneado 2023": None, "roto 2022": DAMAGED}
+    assert re.search(r"roto_2022\.pdf .*No se puede leer como PDF", call("list").out)
     shown = call("show", "plan_2024.pdf", "--json").json
     assert shown["metadata"] == {"tipo": "plan", "año": 2024}
     assert [page["number"] for page in shown["pages"]] == [1, 2]
     assert shown["readings"][0]["state"] == "applied"
+    (failure,) = call("show", "roto_2022.pdf", "--json").json["failureReasons"]
+    assert failure["reason"] == DAMAGED
     assert "dañado" in call("show", "roto_2022.pdf").out
     assert "movilidad" in call("show", "plan_2024.pdf", "--page", "2").out
     png = tmp_path / "pagina.png"
-    assert call("show", "plan_2024.pdf", "--page", "1", "--png", png).code == 0
+    drawn = call("show", "plan_2024.pdf", "--page", "1", "--png", png)
+    assert (drawn.code, drawn.err) == (0, f"{Message.PICTURE_WRITTEN.format(path=png)}\n")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "necesita OCR" in call("review").out
     assert "necesita OCR" in call("show", "escaneado_2023.pdf").out
@@ -112,6 +119,15 @@ def test_documents_are_listed_shown_reviewed_verified_and_deleted(
     assert len(call("list", "--json").json["documents"]) == 2
     assert call("restore", "plan_2024.pdf").code == 0
     assert call("restore", "plan_2024.pdf").code == 2
+
+
+def test_the_status_names_what_could_not_be_read_and_why(
+    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("list")
+    told = call_rag(monkeypatch, capsys, "status").out
+    assert Message.DOCUMENTS_UNREAD.format(failed=1, documents=3) in told
+    assert re.search(r"roto_2022\.pdf +No se puede leer como PDF", told)
 
 
 def test_a_scanned_document_is_recognised_when_a_person_says_so(
@@ -136,7 +152,13 @@ def test_a_scanned_document_is_recognised_when_a_person_says_so(
     ("arguments", "words"),
     [
         (("show", "nada.pdf"), "Los enumera «rag document list»"),
-        (("show", "plan_2024.pdf", "--page", "9", "--json"), "página 9"),
+        (
+            ("show", "plan_2024.pdf", "--page", "9", "--json"),
+            "página 9 leída. Sus páginas leídas: 1–2.",
+        ),
+        (("show", "plan_2024.pdf", "--page", "9", "--png", "a.png"), "página 9 leída"),
+        (("show", "roto_2022.pdf", "--page", "1"), "Sus páginas leídas: –."),
+        (("show", "plan_2024.pdf", "--page", "1", "--png", "no/a.png"), "la imagen en no/a.png"),
         (("show", "plan_2024.pdf", "--png", "a.png"), "--page"),
         (("review", "plan_2024.pdf", "--accept"), "Ninguna lectura nueva"),
         (("review", "--accept"), "sobre el que decides"),

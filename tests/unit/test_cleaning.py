@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.core.cleaning import clean
 from rag_resources.core.documents import Block, BlockKind, Page, PageFailure, Run
-from rag_resources.core.page_numbers import page_number
+from rag_resources.core.page_numbers import numbers_in_words, page_number
 from rag_resources.core.places import Box
 
 BODY = ("La primera línea del texto", "la segunda, distinta de todas")
@@ -164,3 +164,11 @@ def test_failures_pass_and_pages_are_read_only_as_far_as_needed() -> None:
     assert isinstance(first, Page)
     assert second is failure
     assert len(taken) <= 6
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [([], "–"), ([4], "4"), ([3, 1, 2], "1–3"), ([1, 2, 5, 7, 8], "1–2, 5, 7–8")],
+)
+def test_page_numbers_are_told_as_runs(numbers: list[int], told: str) -> None:
+    assert numbers_in_words(numbers) == told

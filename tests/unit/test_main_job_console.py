@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from rag_assets.main_job_console import tell_phase
+from rag_assets.main_job_console import Unread, tell_phase, tell_unread_again
 from rag_resources.core.messages import Message
 
 
@@ -16,3 +17,17 @@ def test_a_log_has_a_line_when_a_phase_begins(tmp_path: Path) -> None:
         assert path.read_text("utf-8") == f"{Message.PROGRESS_INDEXING}\n"
         tell_phase(Console(file=log, force_terminal=True), Message.PROGRESS_INDEXING)
         assert path.read_text("utf-8") == f"{Message.PROGRESS_INDEXING}\n"
+
+
+def test_what_could_not_be_read_is_repeated_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its table has scrolled away by then; nothing is said if there is nothing."""
+    tell_unread_again(Unread(records=0, documents=0))
+    assert capsys.readouterr() == ("", "")
+    tell_unread_again(Unread(records=2, documents=1))
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        Message.RESULTS_REJECTED.format(count=2),
+        Message.RESULTS_UNREAD.format(count=1),
+    ]
