@@ -91,6 +91,7 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     if len(tags) > SHOWN_TAGS:
         say(Message.EVALUATE_TAGS_SHOWN.format(shown=SHOWN_TAGS, total=len(tags)))
     show_missed(evaluation.outcomes)
+    show_found_in_vain(evaluation.outcomes)
     say(
         Message.EVALUATE_LATENCY.format(
             p50=summary.latency.p50_ms,
@@ -138,6 +139,21 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
     console().print(table(columns, rows, prose=True))
     if len(rows) < len(missed):
+        say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(rows)))
+
+
+def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
+    """Name the questions whose note is among the first ten, but not among what a user gets."""
+    in_vain = [item for item in outcomes if item.is_found_in_vain]
+    if not in_vain:
+        return
+    rows = [
+        (item.golden.query, str(item.judged.first_relevant_rank)) for item in in_vain[:SHOWN_MISSED]
+    ]
+    say(Message.EVALUATE_IN_VAIN.format(count=len(in_vain)))
+    columns = (Message.COLUMN_QUESTION, Message.COLUMN_RANK)
+    console().print(table(columns, rows, prose=True))
+    if len(rows) < len(in_vain):
         say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(rows)))
 
 
@@ -283,20 +299,29 @@ def _as_json(
         "judgements": _judgements_as_json(summary.judgements),
         "answers": _answers_as_json(summary.answers),
         "missed": [
-            {
-                "goldenId": outcome.key,
-                "query": outcome.golden.query,
-                "relevantNoteIds": list(map(str, outcome.golden.relevant_note_ids)),
-                "retrievedNoteIds": list(outcome.judged.distinct),
-            }
+            _question_as_json(outcome)
             for outcome in evaluation.outcomes
             if not outcome.is_hit and not outcome.error
+        ],
+        "foundInVain": [
+            _question_as_json(outcome) | {"rank": outcome.judged.first_relevant_rank}
+            for outcome in evaluation.outcomes
+            if outcome.is_found_in_vain
         ],
         "failures": [
             {"query": outcome.golden.query, "error": outcome.error}
             for outcome in evaluation.outcomes
             if outcome.error
         ],
+    }
+
+
+def _question_as_json(outcome: "QueryOutcome") -> dict[str, Any]:
+    return {
+        "goldenId": outcome.key,
+        "query": outcome.golden.query,
+        "relevantNoteIds": list(map(str, outcome.golden.relevant_note_ids)),
+        "retrievedNoteIds": list(outcome.judged.distinct),
     }
 
 

@@ -53,6 +53,11 @@ class EvaluatedQuestion:
         served = self.metrics.get(SERVED)
         return None if served is None else served > 0
 
+    @property
+    def is_found_in_vain(self) -> bool:
+        """Whether a relevant note is among the first ten, but not among what a user gets."""
+        return self.is_found and self.is_served is False
+
 
 @dataclass(frozen=True, slots=True)
 class Flip:

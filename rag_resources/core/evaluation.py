@@ -82,6 +82,11 @@ class QueryOutcome:
         return any(result.note_id in self.golden.relevant_note_ids for result in self.context)
 
     @property
+    def is_found_in_vain(self) -> bool:
+        """Whether a relevant note is among the first ten, but not among what a user gets."""
+        return self.is_hit and not self.is_served
+
+    @property
     def judged_passages(self) -> JudgedRanking | None:
         """Its passages in the same form; None for a question without places."""
         targets = target_ranges(self.golden.relevant_note_ids, self.places)

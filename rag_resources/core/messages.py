@@ -1006,6 +1006,7 @@ class Message:
     REPORT_MATRIX: Template
     REPORT_FLIPS: Template
     REPORT_UNFOUND: Template
+    REPORT_IN_VAIN: Template
     REPORT_FACT_CONFIGURATION: Template
     REPORT_FACT_SINCE: Template
     REPORT_FACT_QUESTIONS: Template
@@ -1080,6 +1081,10 @@ class Message:
     REPORT_NOTE_GONE: Template
     REPORT_UNFOUND_INTRO: Template
     REPORT_UNFOUND_NONE: Template
+    REPORT_IN_VAIN_INTRO: Template
+    REPORT_IN_VAIN_COUNT: Template
+    REPORT_IN_VAIN_NONE: Template
+    REPORT_IN_VAIN_CAPTION: Template
     COLUMN_AGAINST_SERVING: Template
     COLUMN_MAY_SERVE: Template
     COLUMN_STAGE: Template
@@ -1761,6 +1766,7 @@ class Message:
     EVALUATE_PAGES: Template
     EVALUATE_MISSED: Template
     EVALUATE_MISSED_SHOWN: Template
+    EVALUATE_IN_VAIN: Template
     COLUMN_CAME_FIRST: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template

@@ -25,6 +25,7 @@ from rag_resources.store.status import DatabaseStatus
 SHOWN_FLIPS = 15
 SHOWN_NEWCOMERS = 2
 SHOWN_UNFOUND = 30
+SHOWN_IN_VAIN = 15
 SHOWN_HISTORY = 100
 
 _INVERSE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
@@ -86,6 +87,8 @@ class ReportedConfiguration:
         refusal: Why it may not serve on this evaluation, in Spanish; None if it may.
         has_questions: Whether its questions are stored and not archived; only for leading ones.
         contrast: None if there is nothing to compare with.
+        found_in_vain: Questions whose note is among the first ten but not among what a user gets,
+            in the order of their ranks; only for leading ones.
         causes: What the lost questions of the contrast are due to; None if that was not examined.
     """
 
@@ -96,6 +99,7 @@ class ReportedConfiguration:
     refusal: str | None
     has_questions: bool
     contrast: Contrast | None
+    found_in_vain: tuple[EvaluatedQuestion, ...] = ()
     causes: Attribution | None = None
 
     @property

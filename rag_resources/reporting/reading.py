@@ -122,6 +122,7 @@ def read_report(
                 refusal=refused(item),
                 has_questions=bool(questions.get(item.evaluation_id)),
                 contrast=contrasts.get(item.evaluation_id),
+                found_in_vain=_found_in_vain(questions.get(item.evaluation_id, {})),
             )
             for item in ordered
         )
@@ -273,6 +274,12 @@ def _unfound(compared: Iterable[Questions]) -> tuple[EvaluatedQuestion, ...]:
         if all(key in other and other[key].rank is None for other in asked)
     ]
     return tuple(sorted(missed, key=lambda question: (question.query, question.golden_id)))
+
+
+def _found_in_vain(asked: Questions) -> tuple[EvaluatedQuestion, ...]:
+    """Return the questions found among the first ten but not for a user, ties by text."""
+    found = (question for question in asked.values() if question.is_found_in_vain)
+    return tuple(sorted(found, key=lambda each: (each.rank or 0, each.query, each.golden_id)))
 
 
 def _mentioned(contrasts: Iterable[Contrast], unfound: Sequence[EvaluatedQuestion]) -> set[UUID]:

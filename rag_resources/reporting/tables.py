@@ -22,6 +22,7 @@ from rag_resources.evaluation.summary import (
     verdict_in_words,
 )
 from rag_resources.reporting.data import (
+    SHOWN_IN_VAIN,
     ComparisonMatrix,
     EvaluationReport,
     ReportedConfiguration,
@@ -175,6 +176,19 @@ def answers_table(report: EvaluationReport) -> PageTable:
             Message.COLUMN_ANSWERER,
         ),
         tuple(rows),
+    )
+
+
+def in_vain_table(item: ReportedConfiguration) -> PageTable:
+    """Return the first questions that were found but not for a user, each with its rank."""
+    return PageTable(
+        Message.REPORT_IN_VAIN_CAPTION,
+        (Message.COLUMN_QUESTION, Message.COLUMN_RANK),
+        tuple(
+            (Cell(question.query), Cell(str(question.rank)))
+            for question in item.found_in_vain[:SHOWN_IN_VAIN]
+        ),
+        is_prose=True,
     )
 
 

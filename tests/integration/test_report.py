@@ -460,6 +460,24 @@ def test_questions_that_none_finds_are_listed(
     assert "¿pregunta 10?" not in said
 
 
+def test_questions_found_only_below_what_a_user_gets_are_listed_with_their_ranks(
+    database: Database, three: Mapping[str, UUID]
+) -> None:
+    """A user gets five notes: the one at rank 7 is none of them."""
+    said = page(database).sections["in-vain"]
+    assert "buena (1)" in said
+    assert "mala (2)" in said
+    assert "media (" not in said
+    assert re.search(r"¿pregunta 7\?\s*7", said)
+    assert Message.REPORT_IN_VAIN_NONE not in said
+
+
+def test_a_report_without_questions_found_in_vain_says_so(database: Database) -> None:
+    ask(database, asked([1] * QUESTIONS))
+    evaluate(database, "buena", asked([1] * QUESTIONS))
+    assert Message.REPORT_IN_VAIN_NONE in page(database).sections["in-vain"]
+
+
 def test_many_flips_are_counted_and_some_of_both_kinds_shown(database: Database) -> None:
     count = 40
     found, missed = (asked([rank] * count) for rank in (1, 0))
