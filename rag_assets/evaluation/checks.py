@@ -15,7 +15,6 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.texts import joined
 from rag_resources.evaluation.gates import Gates
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
@@ -276,9 +275,7 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
                 "margin": judged.margin,
             }
         ),
-        description=Message.REGRESSION_AGAINST.format(
-            name=against.name, verdict=joined(" ", against.sentences)
-        ),
+        description=against.in_words,
     )
 
 

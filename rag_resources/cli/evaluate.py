@@ -113,8 +113,7 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     described = gate_in_words(gates.hit_rate, summary.total_queries)
     say(Message.EVALUATE_GATE.format(description=described))
     if gates.against:
-        said = joined(" ", gates.against.sentences)
-        say(Message.REGRESSION_AGAINST.format(name=gates.against.name, verdict=said))
+        say(gates.against.in_words)
     if gates.obstacle:
         note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]

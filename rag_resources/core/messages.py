@@ -537,6 +537,7 @@ class Message:
     CHECK_REGRESSION: Template
     REGRESSION_NOTHING: Template
     REGRESSION_AGAINST: Template
+    REGRESSION_AGAINST_ITSELF: Template
     GATE_DESCRIPTION: Template
     GATE_MORE_QUERIES: Template
     GATE_PASS: Template
@@ -1184,6 +1185,7 @@ class Message:
     REFUSED_LATENCY: Template
     REFUSED_ANSWERS: Template
     REFUSED_REGRESSION: Template
+    REFUSED_REGRESSION_OF_ITSELF: Template
     REFUSED_MODEL_RETIRED: Template
     CANDIDATE_IS_REFERENCE: Template
     CANDIDATE_NOT_FOUND: Template

@@ -5,6 +5,7 @@ configuration may serve also depends on what happened since; that is `serving.pr
 """
 
 from dataclasses import dataclass
+from datetime import UTC
 
 from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
@@ -41,12 +42,15 @@ class Against:
         served: The hit rate of what users get; None if one of the two did not measure it.
         outdated: Why the figures of what serves are stale, in Spanish; None if they are not, or if
             what serves is compared with its own past.
+        own_past: The evaluation of the configuration itself that it is compared with, because it
+            is the one that serves; None if it is another one.
     """
 
     name: str
     judged: NonInferiority
     served: NonInferiority | None
     outdated: str | None = None
+    own_past: StoredEvaluation | None = None
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
@@ -68,6 +72,15 @@ class Against:
         """The result for each metric, in Spanish; says so if figures are stale."""
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
         return [self.outdated, *said] if self.outdated else said
+
+    @property
+    def in_words(self) -> str:
+        """Say in Spanish what it is compared with, and with which result."""
+        verdict = joined(" ", self.sentences)
+        if self.own_past:
+            moment = self.own_past.created_at.astimezone(UTC)
+            return Message.REGRESSION_AGAINST_ITSELF.format(moment=moment, verdict=verdict)
+        return Message.REGRESSION_AGAINST.format(name=self.name, verdict=verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +207,11 @@ class Gates:
             for metric, item in self.against.compared.items()
             if item.state is Inferiority.INFERIOR
         ]
-        return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=joined("; ", lost))
+        verdict = joined("; ", lost)
+        if past := self.against.own_past:
+            moment = past.created_at.astimezone(UTC)
+            return Message.REFUSED_REGRESSION_OF_ITSELF.format(moment=moment, verdict=verdict)
+        return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=verdict)
 
     @property
     def incomparable(self) -> str | None:
@@ -255,8 +272,18 @@ def read_gates(
         compared.comparison.inferiority(gate.margin),
         compared.comparison.served_inferiority(gate.margin),
         outdated_reference(connection, compared.before, evaluation, gate, settings),
+        own_past(compared.before, evaluation),
     )
     return judge_gates(evaluation, gate, against, evidence, graph)
+
+
+def own_past(serving: StoredEvaluation, evaluation: StoredEvaluation) -> StoredEvaluation | None:
+    """Return what stands for what serves, if the evaluation is of that configuration itself.
+
+    A copy of it under another name is told as another one.
+    """
+    same = (serving.configuration, serving.config_hash)
+    return serving if same == (evaluation.configuration, evaluation.config_hash) else None
 
 
 def outdated_reference(

@@ -21,7 +21,7 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.evaluation.evidence import EvidenceReader
-from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference
+from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference, own_past
 from rag_resources.evaluation.graph_gate import read_graph_verdict
 from rag_resources.graph.people import overview
 from rag_resources.reporting.data import (
@@ -98,7 +98,8 @@ def read_report(
                 if reference
                 else None
             )
-            return _against(contrasts.get(item.evaluation_id), reference, gate, outdated)
+            past = own_past(reference, item) if reference else None
+            return _against(contrasts.get(item.evaluation_id), reference, gate, outdated, past)
 
         def judged(item: StoredEvaluation) -> Gates:
             graph = read_graph_verdict(connection, item, gate, settings)
@@ -174,6 +175,7 @@ def _against(
     serving: StoredEvaluation | None,
     gate: GateConfig,
     outdated: str | None,
+    past: StoredEvaluation | None,
 ) -> Against | None:
     """Return the comparison with the serving configuration; None if it is with another one."""
     if contrast is None or serving is None:
@@ -185,6 +187,7 @@ def _against(
         contrast.inferiority(gate.margin),
         contrast.served_inferiority(gate.margin),
         outdated,
+        past,
     )
 
 

@@ -98,6 +98,20 @@ def test_stale_figures_of_what_serves_decide_nothing() -> None:
         assert judge_gates(evaluation, lenient, against, CURRENT).incomparable is None
 
 
+def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
+    """Not with itself under its own name, as another configuration would be."""
+    past, evaluation = stored(hit_rate_at_10=1.0), stored(hit_rate_at_10=0.9)
+    moment = f"{past.created_at:%Y-%m-%d %H:%M} UTC"
+    against = Against("una", losing(40), None, own_past=past)
+    gates = judge_gates(evaluation, GateConfig(), against, CURRENT)
+    for said in (gates.loss, regression_result(gates).description):
+        assert said
+        assert f"su evaluación del {moment}" in said
+        assert "«una»" not in said
+    other = judge_gates(evaluation, GateConfig(), Against("una", losing(40), None), CURRENT)
+    assert "«una», que sirve" in str(regression_result(other).description)
+
+
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
     gates = judge_gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
