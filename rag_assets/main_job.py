@@ -18,6 +18,7 @@ from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import (
+    evaluating,
     print_results,
     progress_bars,
     tell_how_to_evaluate,
@@ -96,10 +97,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             _end_with(bad_notes)
             return
         stale = application.evaluations.stale(configured.configurations)
-        evaluating = Message.PROGRESS_EVALUATING.format(count=len(stale))
-        if stale:
-            tell_phase(console, evaluating)
-        with console.status(evaluating):
+        phase = evaluating(stale)
+        tell_phase(console, phase)
+        with console.status(phase):
             _evaluate(runs, application, configured, stale)
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])

@@ -96,6 +96,13 @@ def tell_phase(console: Console, message: str) -> None:
         console.print(message, soft_wrap=True)
 
 
+def evaluating(names: Sequence[str]) -> str:
+    """Say which configurations are evaluated; without any, it is only decided which serves."""
+    if not names:
+        return Message.PROGRESS_DECIDING
+    return Message.PROGRESS_EVALUATING.format(names=", ".join(names))
+
+
 @dataclass(frozen=True, slots=True)
 class Unread:
     """How much of the source could not be read.

@@ -874,6 +874,7 @@ class Message:
     PROGRESS_VECTORS: Template
     PROGRESS_WINDOWS: Template
     PROGRESS_EVALUATING: Template
+    PROGRESS_DECIDING: Template
     RUN_INTERRUPTED: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rag_assets.main_job_console import Unread, tell_phase, tell_unread_again
+from rag_assets.main_job_console import Unread, evaluating, tell_phase, tell_unread_again
 from rag_resources.core.messages import Message
 
 
@@ -31,3 +31,9 @@ def test_what_could_not_be_read_is_repeated_at_the_end(
         Message.RESULTS_REJECTED.format(count=2),
         Message.RESULTS_UNREAD.format(count=1),
     ]
+
+
+def test_what_is_evaluated_is_named_however_many_they_are() -> None:
+    assert evaluating(["mia"]) == "Evaluando: mia…"
+    assert evaluating(["mia", "otra"]) == "Evaluando: mia, otra…"
+    assert evaluating([]) == Message.PROGRESS_DECIDING
