@@ -230,18 +230,17 @@ def _kind(item: Moved) -> str:
 
 
 def _described(moved: Iterable[Moved]) -> list[Text]:
-    """Say which parts moved, and in which months."""
+    """Say in one sentence which parts moved, and in which months; none if nothing did."""
     months: dict[str, list[str]] = {}
     for item in moved:
         of_kind = months.setdefault(_WORDS[_kind(item)], [])
         if item.month not in {NO_MONTH, *of_kind}:
             of_kind.append(item.month)
-    return [
-        Message.EVIDENCE_MOVED_IN.format(part=word, months=_listed(found))
-        if found
-        else Message.EVIDENCE_MOVED.format(part=word)
+    parts = [
+        Message.EVIDENCE_PART_IN.format(part=word, months=_listed(found)) if found else word
         for word, found in months.items()
     ]
+    return [Message.EVIDENCE_MOVED.format(parts=joined(", ", parts))] if parts else []
 
 
 def _listed(months: Sequence[str]) -> str:

@@ -1165,7 +1165,7 @@ class Message:
     EVIDENCE_EXPIRED: Template
     EVIDENCE_CHANGED_NOTES: Template
     EVIDENCE_MOVED: Template
-    EVIDENCE_MOVED_IN: Template
+    EVIDENCE_PART_IN: Template
     PART_NOTES: Template
     PART_CHUNKS: Template
     PART_VECTORS: Template

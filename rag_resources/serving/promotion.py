@@ -167,6 +167,7 @@ def refusal(
     evaluation = gates.evaluation
     return (
         _retirement(connection, candidate)
+        or (_withdrawal(connection, evaluation) if by_itself else None)
         or gates.staleness
         or _gap(connection, evaluation)
         or gates.disturbance
@@ -174,7 +175,6 @@ def refusal(
         or gates.loss
         or gates.incomparable
         or gates.graph_loss
-        or (_withdrawal(connection, evaluation) if by_itself else None)
     )
 
 

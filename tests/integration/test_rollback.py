@@ -28,6 +28,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
@@ -675,6 +676,20 @@ def test_back_to_the_previous_model_and_forth(corpus: Corpus) -> None:
 
 
 # --- What is promoted afterwards ------------------------------------------------------------------
+
+
+def test_what_was_withdrawn_is_told_as_withdrawn_though_its_figures_are_stale(
+    corpus: Corpus,
+) -> None:
+    """A new evaluation, which the other reason would call for, would not help."""
+    served_in_turn(corpus, FIRST, SECOND)
+    take_back(corpus, "segunda")
+    corpus.fetch("UPDATE notes SET content = content || ' Más.' RETURNING id")
+    evaluate(corpus, FIRST)
+    outcome = promote_best(
+        corpus.database, {item.name: item for item in (FIRST, SECOND)}, settings=OF_ANA
+    )
+    assert dict(outcome.refused) == {"segunda": Message.REFUSED_WITHDRAWN}
 
 
 def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> None:

@@ -72,10 +72,11 @@ def test_what_was_written_to_meanwhile_is_never_current(
 
 def test_what_moved_is_named_with_its_latest_months() -> None:
     moved = [Moved(f"2025-0{month}-01", "chunks", "a", None) for month in range(1, 7)]
+    moved.append(Moved("2025-06-01", "notes", "a", "b"))
     evidence = judge_evidence(
         same_config=True, same_golden=True, moved=moved, notes=ChangedNotes(9, 9, 1), most=0
     )
     assert evidence.explanation == (
-        "ha cambiado: fragmentos (2025-06, 2025-05, 2025-04 (+3)); "
+        "ha cambiado: fragmentos (2025-06, 2025-05, 2025-04 (+3)), notas (2025-06); "
         "notas cambiadas: 9 de 9, de ellas relevantes para las preguntas: 1"
     )
