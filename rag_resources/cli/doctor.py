@@ -244,8 +244,8 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
         detail = Message.DOCTOR_REJECTED_RECORDS.format(count=found.rejected)
         yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
     serving = found.promotion
-    if serving:
-        since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
+    if serving and found.serving_since:
+        since = f"{found.serving_since.astimezone():%Y-%m-%d %H:%M}"
         detail = Message.STATUS_SERVES.format(
             configuration=serving.configuration, model=serving.model, since=since
         )

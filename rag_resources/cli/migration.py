@@ -111,9 +111,9 @@ def _as_json(found: "MigrationStatus", settings: "Settings") -> dict[str, Any]:
         "serving": {
             "configuration": serving.configuration,
             "model": serving.model,
-            "since": serving.promoted_at.isoformat(),
+            "since": found.serving_since.isoformat(),
         }
-        if serving
+        if serving and found.serving_since
         else None,
         "hold": {
             "kind": hold.kind,

@@ -203,8 +203,8 @@ def _show_database(
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])
     serving = found.promotion
-    if serving:
-        since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
+    if serving and found.serving_since:
+        since = f"{found.serving_since.astimezone():%Y-%m-%d %H:%M}"
         say(
             Message.STATUS_SERVES.format(
                 configuration=serving.configuration, model=serving.model, since=since
@@ -324,7 +324,11 @@ def _as_json(
         "evaluations": [
             _evaluation(item, evidence[item.evaluation_id]) for item in found.evaluations
         ],
-        "serving": _promotion(found.promotion) if found.promotion else None,
+        "serving": (
+            _promotion(found.promotion) | {"servingSince": found.serving_since.isoformat()}
+            if found.promotion and found.serving_since
+            else None
+        ),
     }
 
 

@@ -99,12 +99,12 @@ def _outside(months: Sequence[MonthProgress], first: str, current: str) -> Itera
 
 
 def _serving(status: MigrationStatus) -> str:
-    if not status.serving:
+    if not (status.serving and status.serving_since):
         return Message.MIGRATION_SERVES_NOTHING
     return Message.STATUS_SERVES.format(
         configuration=status.serving.configuration,
         model=status.serving.model,
-        since=f"{_utc(status.serving.promoted_at)} UTC",
+        since=f"{_utc(status.serving_since)} UTC",
     )
 
 

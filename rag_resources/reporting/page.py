@@ -155,11 +155,11 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
     """Say what serves and which data it was measured on."""
     status, gate = report.status, report.gate
     serving = status.promotion
-    if serving:
+    if serving and status.serving_since:
         named = Message.REPORT_SERVES.format(
             configuration=serving.configuration, model=serving.model
         )
-        since = moment(serving.promoted_at)
+        since = moment(status.serving_since)
         if serving.reason:
             since = Message.REPORT_ROLLED_BACK.format(moment=since, reason=serving.reason)
         yield Message.REPORT_FACT_CONFIGURATION, named

@@ -33,7 +33,7 @@ from rag_resources.store.migration import (
     evaluation_to_compare_with,
     latest_batches,
 )
-from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 
 SHOWN_BATCHES = 48
 EXAMPLES = 3
@@ -83,6 +83,7 @@ class MigrationStatus:
         errors: By stage and model.
         batches: The latest batches of each configured model, oldest first.
         serving: The current promotion; None before the first one.
+        serving_since: Since when its configuration has served without a break.
         evaluation: The latest evaluation of the promoted configuration, if there is one.
         baseline: What the next batch will be compared with: what serves.
         hold: A person's hold; None if there is none.
@@ -103,6 +104,7 @@ class MigrationStatus:
     hold: Hold | None
     pace: Pace
     is_working: bool
+    serving_since: datetime | None = None
     evidence: Mapping[UUID, Evidence] = field(default_factory=dict)
 
     @property
@@ -204,6 +206,7 @@ def read_migration_status(
         pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
         is_working=activity.is_working
         or any(activity.read_at - moment <= RECENT for moment in done_at),
+        serving_since=serving_since(connection),
     )
 
 

@@ -106,6 +106,15 @@ def current_promotion(connection: Connection) -> Promotion | None:
     return Promotion(*row) if row else None
 
 
+def serving_since(connection: Connection) -> datetime | None:
+    """Return since when what serves has served without a break; None before the first promotion.
+
+    A promotion of it on a newer evaluation is no break; another configuration between is one.
+    """
+    since: datetime | None = queries().serving_since(connection)
+    return since
+
+
 def previous_promotion(connection: Connection) -> Promotion | None:
     """Return the last earlier promotion that has not been withdrawn since."""
     row = queries().previous_promotion(connection)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from rag_resources.core.evaluation import StoredEvaluation
@@ -11,7 +12,7 @@ from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
 from rag_resources.store.document_list import UnreadDocument, list_unread
 from rag_resources.store.evaluations import latest_evaluations
-from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 from rag_resources.store.rejections import Rejection, list_rejections
 from rag_resources.store.versions import read_present
 
@@ -64,6 +65,7 @@ class DatabaseStatus:
         present: The versions that results depend on.
         evaluations: The latest evaluation of each configuration.
         promotion: The promotion that serves.
+        serving_since: Since when its configuration has served without a break.
         rejections: The first records that could not be read.
         rejected: How many there are.
         isolation: How searches are confined to their tenant's rows.
@@ -84,6 +86,7 @@ class DatabaseStatus:
     unread_documents: int = 0
     unread: tuple[UnreadDocument, ...] = ()
     isolation: Isolation = Isolation.CONDITIONS
+    serving_since: datetime | None = None
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
         """Return every registered model, and the configured ones that are not registered yet."""
@@ -112,6 +115,7 @@ def read_status(connection: LimitedConnection) -> DatabaseStatus:
         models=tuple(ModelStatus(*row) for row in queries().count_vectors_by_model(connection)),
         evaluations=tuple(latest_evaluations(connection)),
         promotion=current_promotion(connection),
+        serving_since=serving_since(connection),
         rejections=tuple(rejections),
         rejected=rejected,
         documents=counts.documents,

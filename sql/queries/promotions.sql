@@ -15,6 +15,26 @@ LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
 SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
 FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1;
 
+-- name: serving_since$
+-- Since when what serves this tenant has served without a break: promotions of it on newer evaluations are none.
+-- returns: timestamptz; nothing before the first promotion
+WITH latest AS (
+    SELECT p.configuration, p.config_hash FROM promotions AS p
+    WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1
+)
+
+SELECT min(p.promoted_at) AS since
+FROM latest AS l
+INNER JOIN promotions AS p ON (p.configuration, p.config_hash) = (l.configuration, l.config_hash)
+WHERE
+    p.tenant_id = current_tenant()
+    AND NOT EXISTS (
+        SELECT FROM promotions AS o
+        WHERE
+            o.tenant_id = current_tenant() AND o.id > p.id
+            AND (o.configuration, o.config_hash) <> (l.configuration, l.config_hash)
+    );
+
 -- name: serves_other_tenants$
 -- Whether a model serves a tenant other than this one.
 -- params:  model text

@@ -16,7 +16,13 @@ from rag_resources.serving.promotion import judge_serving, promote_best
 from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.migration import evaluation_to_compare_with
 from rag_resources.store.models import register_model
-from rag_resources.store.promotions import evaluation_of_serving, promote, promote_back
+from rag_resources.store.promotions import (
+    evaluation_of_serving,
+    list_promotions,
+    promote,
+    promote_back,
+    serving_since,
+)
 from tests.embedders import HashEmbedder
 from tests.stored_evaluations import Asked, store_evaluation
 
@@ -151,3 +157,27 @@ def test_before_the_first_promotion_the_default_configuration_is_compared_with(
     promoted = evaluated(database)
     serve(database, promoted)
     assert (reference(database), compared()) == (promoted, promoted)
+
+
+def test_what_serves_serves_since_it_began_not_since_it_was_last_evaluated(
+    database: Database,
+) -> None:
+    """A promotion on a newer evaluation is no break; another configuration between is one."""
+
+    def since() -> datetime | None:
+        with database.snapshot() as connection:
+            return serving_since(connection)
+
+    def promoted_at() -> list[datetime]:
+        with database.snapshot() as connection:
+            return [item.promoted_at for item in list_promotions(connection, limit=9)]
+
+    assert since() is None
+    for night in (1, 2):
+        serve(database, evaluated(database, night=night))
+    assert since() == promoted_at()[0]
+    serve(database, evaluated(database, night=3, name="otra", config=OTHER), OTHER)
+    assert since() == promoted_at()[2]
+    for night in (4, 5):
+        serve(database, evaluated(database, night=night))
+    assert since() == promoted_at()[3]
