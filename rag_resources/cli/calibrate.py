@@ -63,6 +63,8 @@ def calibrate(
         write_json(_as_json(name, found))
     else:
         show_calibrated(name, found)
+    if not found.measured:
+        raise typer.Exit(1)
 
 
 def show_calibrated(name: str, found: "Calibrated") -> None:
@@ -90,8 +92,12 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
                 p_value=p_value_in_words(measured.p_value),
             )
         )
+    if not found.measured:
+        say(Message.CALIBRATE_UNMEASURED.format(questions=made.questions, fewest=FEWEST))
+        return
     if too_few:
-        say(Message.CALIBRATE_TOO_FEW.format(claims=joined("; ", too_few), fewest=FEWEST))
+        claims = joined("; ", too_few)
+        say(Message.CALIBRATE_TOO_FEW.format(claims=claims, fewest=FEWEST))
     if not made.claims:
         say(Message.CALIBRATE_NOTHING)
         return

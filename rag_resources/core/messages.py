@@ -709,6 +709,7 @@ class Message:
     COLUMN_MISSES: Template
     COLUMN_FALSE_ANSWERS: Template
     CALIBRATE_MEASURED: Template
+    CALIBRATE_UNMEASURED: Template
     CALIBRATE_TOO_FEW: Template
     CALIBRATE_NOTHING: Template
     CALIBRATE_STORED: Template

@@ -10,6 +10,7 @@ from rag_resources.answers.language_model import StoredAnswer
 from rag_resources.application.answers import Answers, Asked
 from rag_resources.application.confidence import Confidences
 from rag_resources.application.wiring import Answered
+from rag_resources.core.calibration import FEWEST
 from rag_resources.core.confidence import Claim, Confidence
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
@@ -308,6 +309,6 @@ def test_the_commands_measure_and_tell_it(
     assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_OTHER) in filtered
 
     useless = rag("calibrate")
-    assert useless.code == 0
-    assert Message.CALIBRATE_NOTHING in useless.out
+    assert useless.code == 1
+    assert useless.out.strip() == Message.CALIBRATE_UNMEASURED.format(questions=30, fewest=FEWEST)
     assert Message.CONFIDENCE_NONE in asked().out

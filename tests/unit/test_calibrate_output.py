@@ -3,20 +3,34 @@
 import pytest
 
 from rag_resources.cli.calibrate import CLAIM_WORDS, show_calibrated
-from rag_resources.core.calibration import FEWEST, Calibrated
-from rag_resources.core.confidence import Calibration
+from rag_resources.core.calibration import FEWEST, Calibrated, Measured
+from rag_resources.core.confidence import Calibration, Claim
 from rag_resources.core.messages import Message
+from rag_resources.core.significance import DifferenceInterval
 
 
 def test_the_hint_says_how_many_questions_are_needed() -> None:
     assert str(FEWEST) in Message.CONFIDENCE_NONE
 
 
-def test_what_cannot_be_measured_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """With every claim named; nothing is stored."""
+def test_if_nothing_could_be_measured_only_that_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With how many questions there are; that the signals tell nothing would be a measurement."""
     made = Calibration(claims={}, questions=8, unanswerable=0)
     show_calibrated("hybrid", Calibrated(made, {}, {}, None))
-    shown = capsys.readouterr().out
-    assert shown.count(str(FEWEST)) == 1
-    assert all(words in shown for words in CLAIM_WORDS.values())
-    assert Message.CALIBRATE_NOTHING in shown
+    told = Message.CALIBRATE_UNMEASURED.format(questions=8, fewest=FEWEST)
+    assert capsys.readouterr().out == f"{told}\n"
+
+
+def test_a_claim_that_could_not_be_measured_is_named_beside_those_that_could(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = Calibration(claims={}, questions=40, unanswerable=0)
+    any_interval = DifferenceInterval(0.4, 0.6)
+    measured = {Claim.RESULTS: Measured(0.5, any_interval, 0.25, 0.25, any_interval, 0.9)}
+    show_calibrated("hybrid", Calibrated(made, measured, {}, None))
+    _, unmeasured, conclusion = capsys.readouterr().out.splitlines()
+    named = [words for words in CLAIM_WORDS.values() if words in unmeasured]
+    assert named == [words for claim, words in CLAIM_WORDS.items() if claim != Claim.RESULTS]
+    assert conclusion == Message.CALIBRATE_NOTHING
