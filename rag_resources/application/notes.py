@@ -112,6 +112,13 @@ class Notes:
         """
         return source_of_path(path, name=name, default=self.settings.notes_source_name)
 
+    def is_read_by_runs(self, path: Path, source: str) -> bool:
+        """Whether a path is in the source that the settings name, so that every run reads it."""
+        named = self.settings.notes_source
+        if named is None or source != self.settings.notes_source_name:
+            return False
+        return path.resolve().is_relative_to(named.resolve())
+
     def ingestion_changes(self, path: Path, *, source: str, named: bool) -> Sequence[SettingChange]:
         """Return the changes that a person should accept before the notes of a path are stored.
 

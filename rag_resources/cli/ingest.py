@@ -67,7 +67,7 @@ def ingest(
     with application() as app:
         source = _source(app, path, source_name, accept=accept_settings)
         report = _store(app, records, source, path)
-        first_month = app.notes.first_month
+        first_month, is_read = app.notes.first_month, app.notes.is_read_by_runs(path, source)
     if as_json:
         write_json(_as_json(report, source))
     elif report.by_month or report.rejected or report.left_out:
@@ -81,7 +81,7 @@ def ingest(
             path=str(path),
         )
     if not as_json:
-        _advise(report, first_month, Message.INGEST_NEXT)
+        _advise(report, first_month, Message.INGEST_NEXT if is_read else Message.INGEST_NEXT_BESIDE)
 
 
 def import_squad(

@@ -1684,6 +1684,7 @@ class Message:
     INGEST_SUMMARY: Template
     INGEST_MONTHS: Template
     INGEST_NEXT: Template
+    INGEST_NEXT_BESIDE: Template
     INGEST_BEFORE_FIRST: Template
     INGEST_AFTER_LAST: Template
     INGEST_EMPTY: Template

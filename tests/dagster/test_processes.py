@@ -228,6 +228,8 @@ def test_the_commands_of_the_docs_do_what_the_page_shows(
     isolate(monkeypatch, tmp_path, **home.variables)
     for arguments, shown in documented_commands(page):
         done = call_rag(monkeypatch, capsys, *arguments)
-        assert done.code == 0, (arguments, done.out, done.err)
+        # Eight questions are too few to calibrate, which it says.
+        code = 1 if arguments[0] == "calibrate" else 0
+        assert done.code == code, (arguments, done.out, done.err)
         missing = [word for word in re.findall(r"[^\W\d_]{3,}", shown) if word not in done.out]
         assert missing == [], (arguments, done.out)

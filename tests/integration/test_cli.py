@@ -274,6 +274,22 @@ def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Pat
     assert "make run" not in third.out
 
 
+def test_the_next_step_after_ingesting_depends_on_whether_a_run_reads_that_folder(
+    rag_db: Rag, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The configured source, or a part of it: an ordinary run; another folder: one of nothing."""
+    monkeypatch.setenv("NOTES_SOURCE", str(folder))
+    assert Message.INGEST_NEXT in rag_db("ingest", folder).out
+    inside, outside = folder / "2025", tmp_path / "aparte"
+    for number, path in enumerate((inside, outside)):
+        path.mkdir()
+        (path / f"n{number}.md").write_text("---\ncreated_at: 2025-01-10\n---\nNube.", "utf-8")
+    assert Message.INGEST_NEXT in rag_db("ingest", inside).out
+    named = rag_db("ingest", inside, "--source-name", "otra", "--accept-settings")
+    assert Message.INGEST_NEXT_BESIDE in named.out
+    assert Message.INGEST_NEXT_BESIDE in rag_db("ingest", outside, "--source-name", "aparte").out
+
+
 def test_ingest_in_json_writes_nothing_but_json(rag_db: Rag, folder: Path) -> None:
     (folder / "mala.jsonl").write_text('{"id": 1}\n', "utf-8")
     outcome = rag_db("ingest", folder, "--source-name", "diario", "--json")
@@ -1017,7 +1033,7 @@ def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) ->
     assert outcome.code == 0
     assert "Notas de «ríos»: 2 nuevas, 0 actualizadas, 0 sin cambios, 1 rechazadas" in outcome.out
     assert "qas[1]" in outcome.out
-    assert "NOTES_SOURCE= GOLDEN_SOURCE= make run" in outcome.out
+    assert "«NOTES_SOURCE= GOLDEN_SOURCE= rag run»" in outcome.out
     counts = rag_db("status", "--json").json["database"]
     assert (counts["notes"], counts["goldenQuestions"]) == (2, 1)
     (question,) = rag_db("golden", "list", "--json").json["entries"]
