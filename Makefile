@@ -31,12 +31,28 @@ help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: $(READY)  ## Create the virtual environment with the pinned packages
+	@echo 'Listo. Lo siguiente: «make run» con la muestra, o «$(BIN)/rag init CARPETA» con tus notas. / Ready. Next: "make run" with the sample, or "$(BIN)/rag init FOLDER" with your notes.'
+
+# A line now and then for hundreds of pip's; its errors go past this to the terminal.
+define SETUP_PROGRESS
+import sys
+packages = failed = 0
+for line in sys.stdin:
+    failed |= line.startswith("FAILED")
+    packages += line.startswith("Collecting")
+    if line.startswith("Collecting") and packages % 25 == 0:
+        print(f"  {packages}…", flush=True)
+    if line.startswith("Installing collected"):
+        print(f"  {packages}. Se copian; es un minuto o dos. / They are copied: a minute or two.", flush=True)
+sys.exit(failed)
+endef
+export SETUP_PROGRESS
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Hace falta Python 3.11, 3.12 o 3.13; usa PYTHON=python3.11" if not (3, 11) <= sys.version_info[:2] < (3, 14) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	@echo 'Se instalan los paquetes de Python en $(VENV): 1,7 GB, de dos a ocho minutos. / Installing the Python packages: 1.7 GB, two to eight minutes.'
-	$(BIN)/pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(PYTHON) -m venv $(VENV)
+	@echo 'Se instalan los paquetes de Python en $(VENV): 1,7 GB, de dos a ocho minutos. Descargados: / Installing the Python packages: 1.7 GB, two to eight minutes. Downloaded:'
+	@{ $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' || echo FAILED; } | $(BIN)/python -c "$$SETUP_PROGRESS"
 	@touch $@
 
 run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only what changed)
