@@ -1,5 +1,9 @@
 """`rag up` and `rag down`: start and stop the embedded server."""
 
+from typing import Annotated
+
+import typer
+
 from rag_resources.cli.output import JsonOption, address, say, working, write_json
 from rag_resources.cli.session import read_settings
 from rag_resources.core.messages import Message
@@ -39,13 +43,22 @@ def up(as_json: JsonOption = False) -> None:
         say(Message.SERVER_SCHEMA_CURRENT)
 
 
-def down(as_json: JsonOption = False) -> None:
-    """Stop the embedded server."""
+def down(
+    force: Annotated[bool, typer.Option("--force", help=Message.HELP_DOWN_FORCE)] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop the embedded server, unless programs that need it run."""
+    from rag_resources.core.errors import InvalidParameterError
     from rag_resources.database.locate import embedded_server
+    from rag_resources.programs import running_programs
 
     settings = read_settings()
     server = embedded_server(settings)
     state = server.status()
+    programs = running_programs(settings.rag_home)
+    if state.running and programs and not (settings.database_url or force):
+        named = ", ".join(f"«{each.command}» ({each.pid})" for each in programs)
+        raise InvalidParameterError(Message.SERVER_IN_USE.format(programs=named))
     if as_json:
         server.down()
         write_json({"stopped": state.running, "dataDir": str(state.data_dir)})

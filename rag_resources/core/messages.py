@@ -1521,6 +1521,7 @@ class Message:
     HELP_STREAM: Template
     HELP_UP: Template
     HELP_DOWN: Template
+    HELP_DOWN_FORCE: Template
     HELP_STATUS: Template
     HELP_INGEST: Template
     HELP_INGEST_PATH: Template
@@ -1619,6 +1620,7 @@ class Message:
     SERVER_SCHEMA_CURRENT: Template
     SERVER_SCHEMA_APPLIED: Template
     SERVER_DOWN: Template
+    SERVER_IN_USE: Template
     SERVER_ALREADY_DOWN: Template
     SERVER_NOT_OURS: Template
     SERVER_STOPPED: Template

@@ -36,6 +36,7 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
+from tests import announced_program
 from tests.command_line import Outcome, call_rag, isolate
 from tests.databases import cloned
 from tests.stored_evaluations import forge
@@ -1132,6 +1133,13 @@ def test_the_embedded_server_goes_up_and_down(
         running = rag("status", "--json").json
         assert running["server"]["running"] is True
         assert running["database"]["notes"] == 0
+        with announced_program.running(open_home) as process:
+            refused = rag("down")
+            assert refused.code == 2
+            assert f"«rag serve» ({process.pid})" in refused.err
+            assert rag("status", "--json").json["server"]["running"] is True
+            assert rag("down", "--force").code == 0
+            assert rag("up").code == 0
     finally:
         # The product's own server is stopped even if the settings name another.
         monkeypatch.setenv("DATABASE_URL", "postgresql://u:secreto@127.0.0.1:1/x")
