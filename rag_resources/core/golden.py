@@ -237,10 +237,13 @@ def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) ->
 def _relevant(
     row: Mapping[str, Any], reading: _Reading, resolve_note: Callable[[str], UUID | None]
 ) -> tuple[UUID, ...]:
-    field_name = "relevantNoteIds" if row.get("relevantNoteIds") else "relevantNotes"
+    # The one with names, or else the one that is there: the name that its author knows.
+    fields = ("relevantNoteIds", "relevantNotes")
+    present = [name for name in fields if name in row]
+    field_name = next((name for name in present if row[name]), (*present, "relevantNotes")[0])
     names = row.get(field_name)
     if not names:
-        reading.add(Message.GOLDEN_NO_RELEVANT)
+        reading.add(Message.GOLDEN_NO_RELEVANT.format(field=field_name))
         return ()
     if not isinstance(names, list):
         problem = Message.PROBLEM_LIST.format(value=shown(names))

@@ -81,7 +81,7 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
         InvalidParameterError: A question has no relevant note.
     """
     if any(not judged.relevant for judged in rankings.values()):
-        raise InvalidParameterError(Message.GOLDEN_NO_RELEVANT)
+        raise InvalidParameterError(Message.GOLDEN_NO_RELEVANT.format(field="relevantNotes"))
     qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
     # A question that retrieved nothing still needs a row, or it would be missing from the means.
     run = {

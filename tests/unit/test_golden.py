@@ -59,7 +59,7 @@ def nested(depth: int) -> list[Any]:
 def problems_of(raw: Any) -> list[str]:
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         parse(raw)
-    assert "(oro.json); no se ha importado nada:" in caught.value.message
+    assert "(oro.json); no se ha cambiado nada:" in caught.value.message
     assert caught.value.context == {"origin": "oro.json"}
     return caught.value.problems
 
@@ -155,6 +155,10 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
         ({"expectedAnswer": "a\ud800"}, f"expectedAnswer: {STORED}"),
         ({"expectedAnswer": None}, "expectedAnswer: falta la respuesta esperada"),
         ({"relevantNoteIds": []}, "relevantNoteIds: hace falta al menos una nota relevante"),
+        (
+            {"relevantNoteIds": [], "relevantNotes": ["nada.md"]},
+            "la nota relevante «nada.md» no existe",
+        ),
         ({"relevantNoteIds": "viaje.md"}, "relevantNoteIds: se esperaba una lista, no «viaje.md»"),
         ({"relevantNoteIds": ["nada.md"]}, "la nota relevante «nada.md» no existe"),
         (
@@ -235,7 +239,7 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
     found = problems_of([{}, 7, ROW, ROW | {"difficulty": 0, "query": "¿CUÁNDO  SALIMOS?"}])
     assert found == [
         "entrada 1: query: falta la pregunta",
-        "entrada 1: relevantNoteIds: hace falta al menos una nota relevante",
+        "entrada 1: relevantNotes: hace falta al menos una nota relevante",
         "entrada 1: expectedAnswer: falta la respuesta esperada",
         "entrada 1: category: falta este campo",
         "entrada 1: difficulty: falta este campo",
