@@ -83,12 +83,18 @@ class Flip:
 
     @property
     def newcomers(self) -> tuple[UUID, ...]:
-        """Irrelevant notes that took the place of a relevant one, best first; none for a gain."""
+        """Irrelevant notes that took the place of a relevant one, best first; none for a gain.
+
+        If the question was lost in the first ten: those that were not among them before, or else
+        those that were, but below the relevant note.
+        """
         if not self.is_lost:
             return ()
-        before = _above(self.before) if self.is_served_only else self.before.retrieved
-        known = {*before, *self.after.relevant}
-        return tuple(note for note in _above(self.after) if note not in known)
+        known = {*_above(self.before), *self.after.relevant}
+        overtaking = tuple(note for note in _above(self.after) if note not in known)
+        if self.is_served_only:
+            return overtaking
+        return tuple(note for note in overtaking if note not in self.before.retrieved) or overtaking
 
 
 def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:

@@ -60,6 +60,12 @@ def test_newcomers_are_what_came_in_instead() -> None:
     assert Flip(lost.after, lost.before).newcomers == ()
 
 
+def test_if_nothing_came_in_what_was_below_is_told() -> None:
+    """Of few notes all may be among the first ten, before and after."""
+    lost = Flip(question(1, [1, 2], [6, 1, 5, 7]), question(1, [1, 2], [7, 6, 5]))
+    assert lost.newcomers == (note(7), note(5))
+
+
 def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
     """It comes after those lost in the first ten; what came above its note is told."""
     before = by_id(
