@@ -29,6 +29,7 @@ from rag_assets.main_job_console import (
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
+from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
 from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
@@ -168,7 +169,7 @@ class _Runs:
         """Execute a job; the caller checks how it ended."""
         run_id = str(uuid4())
         with alive(run_id, self.settings) as own_tags:
-            return self.definitions.resolve_job_def(job).execute_in_process(
+            result = self.definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
                 raise_on_error=False,
                 # The console shows progress bars; the UI has the whole log.
@@ -177,9 +178,11 @@ class _Runs:
                     "ops": ops or {},
                 },
                 run_id=run_id,
-                tags={**own_tags, **(tags or {})},
+                tags={**own_tags, **ORIGIN_TAGS, **(tags or {})},
                 **options,
             )
+        show_on_timeline(self.instance, run_id)
+        return result
 
 
 def _succeeded(result: dg.ExecuteInProcessResult) -> None:

@@ -25,6 +25,7 @@ from rag_assets.keys import CHUNKS, NOTES, embeddings_key, holds_vectors, window
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
+from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
 from rag_resources.core.messages import Message
@@ -63,7 +64,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
             return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
         latest, _, which = (context.cursor or "").partition(" ")
         if context.cursor is None:
-            seen = _ingested_since(context.instance, settings)
+            seen = read_since(context.instance, settings, NOTES)
         else:
             seen = int(latest) if which == identity(source) else 0
         # Changes made while the folders are being read may be missed; the next tick gets them.
@@ -89,21 +90,6 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[request], cursor=cursor)
 
     return new_notes
-
-
-def _ingested_since(instance: dg.DagsterInstance, settings: Settings) -> int:
-    """Return the time, in nanoseconds, up to which every file is ingested; 0 if unknown.
-
-    It is the start of the last run over all months, such as the main job's. So the files that the
-    main job read are not read again when the daemon is started afterwards.
-    """
-    event = instance.get_latest_materialization_event(NOTES)
-    record = instance.get_run_record_by_id(event.run_id) if event else None
-    if record is None or record.start_time is None:
-        return 0
-    keys, tags = monthly(settings).get_partition_keys(), record.dagster_run.tags
-    span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
-    return int(record.start_time * 1e9) if span == [keys[0], keys[-1]] else 0
 
 
 def _refusal(settings: Settings) -> str:

@@ -9,7 +9,9 @@ import dagster as dg
 
 from rag_assets.file_changes import SETTLED_NS, change_times, identity
 from rag_assets.jobs import ingest_job
+from rag_assets.keys import DOCUMENTS
 from rag_assets.runs.partitions import monthly
+from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
 from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
@@ -45,7 +47,10 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         now = time.time_ns() - SETTLED_NS
         try:
             own = _identity(source)
-            seen = int(latest) if which == own else 0
+            if context.cursor is None:
+                seen = read_since(context.instance, settings, DOCUMENTS)
+            else:
+                seen = int(latest) if which == own else 0
             changed = {name: at for name, at in _changes(settings, source, seen, now) if at <= now}
             if not changed:
                 return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))

@@ -46,10 +46,14 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         started = perf_counter()
         with told_as_failure():
             source = chosen_source(context, config, rag.notes, NOTES_SETTINGS)
+            known = {(item.location, item.reason) for item in rag.notes.rejections()[0]}
             report = _ingest(context, rag, source)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
-            context.log.warning("%s: %s", rejected.location, rejected.reason)
+            # What an earlier run warned of is no news for the terminal.
+            is_known = (rejected.location, rejected.reason) in known
+            tell = context.log.info if is_known else context.log.warning
+            tell("%s: %s", rejected.location, rejected.reason)
 
         def month(window: TimeWindow) -> MonthOutcome:
             counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())

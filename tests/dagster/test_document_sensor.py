@@ -8,14 +8,19 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from rag_assets.documents.assets import build_documents_asset
 from rag_assets.documents.sensor import build_new_documents_sensor
 from rag_assets.file_changes import SETTLED_NS
+from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
 from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
+from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from tests.command_line import isolate
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
 
 TODAY = datetime.now(tz=UTC)
 THIS_MONTH = f"{TODAY:%Y-%m-01}"
@@ -31,6 +36,7 @@ class NewDocuments:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cursor: str | None = None
+        self.instance = dg.DagsterInstance.ephemeral()
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the folder."""
@@ -42,7 +48,7 @@ class NewDocuments:
         latest = max((path.stat().st_ctime_ns for path in paths), default=0)
         wait_until(lambda: time.time_ns() - latest > SETTLED_NS)
         sensor = build_new_documents_sensor(load_settings())
-        with dg.build_sensor_context(cursor=self.cursor) as context:
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
             data = sensor.evaluate_tick(context)
         self.cursor = data.cursor or self.cursor
         if data.skip_message:
@@ -90,6 +96,25 @@ def test_a_new_file_asks_for_this_month_and_a_changed_one_for_that_of_its_arriva
     assert new_documents.tick() == (f"{EARLIER:%Y-%m-01}", THIS_MONTH)
     new_documents.write("foto.png", "No es un documento.")
     assert new_documents.tick() == unchanged
+
+
+def test_what_a_run_over_all_months_has_read_is_not_read_again(
+    new_documents: NewDocuments,
+) -> None:
+    """When the daemon starts afterwards; a file that came since then is."""
+    settings = load_settings()
+    keys = monthly(settings).get_partition_keys()
+    read = dg.materialize(
+        [build_documents_asset(settings)],
+        instance=new_documents.instance,
+        tags={FIRST: keys[0], LAST: keys[-1]},
+        resources={"rag": RagResource(settings=settings)},
+    )
+    assert read.success
+    unchanged = Message.SOURCE_UNCHANGED.format(path=new_documents.folder)
+    assert new_documents.tick() == unchanged
+    new_documents.write("carta.txt", "Una carta nueva.")
+    assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
 
 
 def test_a_folder_that_is_gone_or_not_set_is_skipped(

@@ -1,11 +1,13 @@
 """One run over a range of months: counts per month, and a bad month fails alone."""
 
 import logging
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import dagster as dg
 import pytest
+import yaml
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -18,11 +20,16 @@ from dagster_project import (
     materialised,
 )
 
+import rag_assets
 from rag_assets import main_job
+from rag_assets.code_location import build_defs
 from rag_assets.runs import progress
+from rag_assets.runs.liveness import RUN_LOCK
+from rag_assets.runs.origin import LOCATION, MODULE, ORIGIN_TAGS
 from rag_assets.runs.partitions import month_window
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
+from rag_resources.settings import load_settings
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 BAD_NOTE = "2025-02-09-urgencias-la-fe"
@@ -186,6 +193,15 @@ def test_statistics_a_killed_run_left_behind_are_made_up_for(indexed: Project) -
     assert indexed.query("SELECT sum(changes) FROM index_changes") == version
 
 
+def warnings_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> str:
+    """What a run warned of."""
+    return "\n".join(
+        entry.user_message
+        for entry in instance.all_logs(result.run_id)
+        if entry.level == logging.WARNING
+    )
+
+
 def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) -> None:
     """The latest month of the run carries what was rejected; the good notes are in."""
     (project.corpus.notes / "rota.md").write_bytes(b"---\ncreated_at: 2025-01-02\n---\n\xff\xfe")
@@ -198,6 +214,11 @@ def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) ->
     assert latest["rejected"] == 2
     assert "rota.md" in latest["rejected_records"]
     assert "vacia.md" in latest["rejected_records"]
+    warned = warnings_of(result, project.instance)
+    assert ("rota.md" in warned, "vacia.md" in warned) == (True, True)
+    again = project.run(NOTES, months=MONTHS)
+    assert materialised(again, NOTES)[MONTHS[-1]]["rejected"] == 2
+    assert "rota.md" not in warnings_of(again, project.instance), "it is no news"
     assert project.query("SELECT count(*) FROM notes") == [(16,)]
 
 
@@ -250,3 +271,18 @@ def refuse_rows(project: Project, table: str, reason: str, *, code: str, when: s
         f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW {when}"
         " EXECUTE FUNCTION refuse()"
     )
+
+
+def test_runs_of_the_main_job_are_shown_as_those_of_the_code_location(project: Project) -> None:
+    """On the page of their job, and on the timeline; their state and their other tags stay."""
+    settings = load_settings()
+    main_job._Runs(build_defs(settings), settings, project.instance).months("ingest")
+    (record,) = project.instance.get_run_records(dg.RunsFilter(tags=dict(ORIGIN_TAGS)))
+    run = record.dagster_run
+    assert (run.is_success, run.tags[RUN_LOCK]) == (True, run.run_id)
+    assert run.remote_job_origin
+    assert run.remote_job_origin.job_name == "ingest"
+    workspace = yaml.safe_load((Path(rag_assets.__file__).parent / "workspace.yaml").read_text())
+    ((_, location),) = workspace["load_from"][0].items()
+    assert location == {"module_name": MODULE, "location_name": LOCATION}
+    assert run.remote_job_origin.location_name == LOCATION

@@ -96,6 +96,7 @@ def test_what_the_main_job_has_read_is_not_read_again(
     let_time_pass(project)
     keys = monthly(load_settings()).get_partition_keys()
     assert project.run(NOTES, months=[keys[0], keys[-1]]).success
+    assert project.run(NOTES, months=[keys[-1]]).success  # for a document that came since
     assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
     write(project, "nueva.md", f"---\ncreated_at: {MONTHS[0]}\n---\nAlgo nuevo.\n")
     assert new_notes.tick() == [(MONTHS[0], MONTHS[0])]
