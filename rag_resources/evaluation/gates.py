@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from rag_resources.core.answer_metrics import Estimate
-from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
+from rag_resources.core.comparison import HITS, HitChanges, Inferiority, NonInferiority
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
@@ -44,6 +44,7 @@ class Against:
             what serves is compared with its own past.
         own_past: The evaluation of the configuration itself that it is compared with, because it
             is the one that serves; None if it is another one.
+        changes: Questions lost and gained in the first ten; None if they are told elsewhere.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Against:
     served: NonInferiority | None
     outdated: str | None = None
     own_past: StoredEvaluation | None = None
+    changes: HitChanges | None = None
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
@@ -76,7 +78,12 @@ class Against:
     @property
     def in_words(self) -> str:
         """Say in Spanish what it is compared with, and with which result."""
-        verdict = joined(" ", self.sentences)
+        counted = (
+            [Message.COMPARE_FLIPS.format(lost=self.changes.lost, gained=self.changes.gained)]
+            if self.changes
+            else []
+        )
+        verdict = joined(" ", [*counted, *self.sentences])
         if self.own_past:
             moment = self.own_past.created_at.astimezone(UTC)
             return Message.REGRESSION_AGAINST_ITSELF.format(moment=moment, verdict=verdict)
@@ -273,6 +280,11 @@ def read_gates(
         compared.comparison.served_inferiority(gate.margin),
         outdated_reference(connection, compared.before, evaluation, gate, settings),
         own_past(compared.before, evaluation),
+        HitChanges(
+            len(compared.comparison.lost),
+            len(compared.comparison.gained),
+            compared.comparison.queries,
+        ),
     )
     return judge_gates(evaluation, gate, against, evidence, graph)
 

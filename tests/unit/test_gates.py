@@ -1,5 +1,6 @@
 """Whatever is said of a gate says the same: every combination of verdicts, and of what blocks."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ from rag_assets.evaluation.checks import (
     regression_result,
     settled_result,
 )
-from rag_resources.core.comparison import Inferiority, judge_inferiority
+from rag_resources.core.comparison import HitChanges, Inferiority, judge_inferiority
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
@@ -108,6 +109,8 @@ def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
         assert said
         assert f"su evaluación del {moment}" in said
         assert "«una»" not in said
+    counted = replace(against, changes=HitChanges(lost=3, gained=1, queries=20))
+    assert Message.COMPARE_FLIPS.format(lost=3, gained=1) in counted.in_words
     other = judge_gates(evaluation, GateConfig(), Against("una", losing(40), None), CURRENT)
     assert "«una», que sirve" in str(regression_result(other).description)
 
