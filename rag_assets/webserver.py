@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from threading import Event, Thread
@@ -15,8 +15,9 @@ from urllib.request import ProxyHandler, build_opener
 from rich.console import Console
 
 from rag_assets.instance import WORKSPACE
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
+from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port
 from rag_resources.programs import announced
 from rag_resources.settings import Settings
@@ -58,18 +59,19 @@ def serve(settings: Settings) -> int:
         [*python, "dagster._daemon", "run", *workspace, *_quiet()],
     ]
     processes: list[subprocess.Popen[bytes]] = []
-    interrupted = Event()
+    interrupted, silenced = Event(), Event()
     try:
         for command in commands:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own arguments
             processes.append(process)
-            Thread(target=_tell, args=(process.stdout, interrupted), daemon=True).start()
+            Thread(target=_tell, args=(process.stdout, interrupted, silenced), daemon=True).start()
         with console.status(Message.UI_STARTING):
             wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
         if _run(processes):
             console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
         with announced(settings.rag_home, "rag ui", address=f"http://{host}:{port}"):
             while _run(processes):
+                tell_outage(has_stopped(settings), silenced, console.print)
                 time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)
     except KeyboardInterrupt:
@@ -77,6 +79,32 @@ def serve(settings: Settings) -> int:
         return 0
     finally:
         stop(processes)
+
+
+def has_stopped(settings: Settings) -> bool:
+    """Whether the embedded PostgreSQL is the database and does not run; False if unknown."""
+    if settings.database_url:
+        return False
+    try:
+        return not embedded_server(settings).status().running
+    except RagError:
+        return False
+
+
+def tell_outage(stopped: bool, silenced: Event, say: Callable[[str], object]) -> None:
+    """Say once that the database has stopped, and once that it runs again.
+
+    Args:
+        stopped: Whether it does not run now.
+        silenced: Set in between: Dagster complains of it in thousands of lines.
+        say: Shows a sentence.
+    """
+    if stopped and not silenced.is_set():
+        silenced.set()
+        say(Message.UI_DATABASE_STOPPED)
+    elif silenced.is_set() and not stopped:
+        silenced.clear()
+        say(Message.UI_DATABASE_BACK)
 
 
 def _run(processes: Sequence["subprocess.Popen[bytes]"]) -> bool:
@@ -102,12 +130,12 @@ def wait_until_ready(url: str, processes: Sequence["subprocess.Popen[bytes]"]) -
         time.sleep(POLL_S)
 
 
-def _tell(lines: Iterable[bytes], interrupted: Event) -> None:
-    """Write lines to standard output until the user interrupts; later complaints are dropped."""
+def _tell(lines: Iterable[bytes], interrupted: Event, silenced: Event) -> None:
+    """Write lines to standard output, except while silenced and after the user interrupts."""
     for line in without_news(lines):
         # Without a buffer, whose lock could outlive this thread. The output is read to its end
         # even if nobody can see it: otherwise the process that writes it would block for ever.
-        if interrupted.is_set():
+        if interrupted.is_set() or silenced.is_set():
             continue
         with suppress(OSError):
             os.write(sys.stdout.fileno(), line)

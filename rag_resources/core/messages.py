@@ -866,6 +866,8 @@ class Message:
     WORKER_SERVING: Template
     UI_SERVING: Template
     UI_STARTING: Template
+    UI_DATABASE_STOPPED: Template
+    UI_DATABASE_BACK: Template
     UI_PORT_TAKEN: Template
     PROGRESS_INGESTING: Template
     PROGRESS_INDEXING: Template

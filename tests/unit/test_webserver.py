@@ -6,13 +6,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
-from rag_assets.webserver import reached_at, wait_until_ready, without_news
+from rag_assets.webserver import (
+    has_stopped,
+    reached_at,
+    tell_outage,
+    wait_until_ready,
+    without_news,
+)
 from rag_resources.api.running import DEFAULT_PORT, free_port
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
@@ -57,6 +65,17 @@ def test_a_failed_run_is_told_once_and_without_a_stack() -> None:
 def test_the_end_of_a_process_is_not_told() -> None:
     """The webserver writes it in English when a person has pressed Ctrl+C."""
     assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]
+
+
+def test_an_outage_of_the_database_is_told_once_and_its_end_too(tmp_path: Path) -> None:
+    """In between nothing of Dagster's is shown; a database of one's own is not watched."""
+    silenced, said = Event(), list[str]()
+    for stopped in (False, True, True, False, False):
+        tell_outage(stopped, silenced, said.append)
+        assert silenced.is_set() is stopped
+    assert said == [Message.UI_DATABASE_STOPPED, Message.UI_DATABASE_BACK]
+    assert has_stopped(Settings(rag_home=tmp_path))
+    assert not has_stopped(Settings(rag_home=tmp_path, database_url="postgresql://x/y"))
 
 
 class _Answering(BaseHTTPRequestHandler):
