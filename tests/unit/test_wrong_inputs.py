@@ -171,7 +171,7 @@ GOLDENS: list[tuple[Any, list[str]]] = [
     ([{**GOOD, "query": ""}], ["entrada 1", "query"]),
     ([{**GOOD, "query": 7}], ["entrada 1", "query"]),
     ([{**GOOD, "query": "x" * 5000}], ["entrada 1", "query"]),
-    ([{**GOOD, "relevantNotes": []}], ["relevantNoteIds", "al menos una"]),
+    ([{**GOOD, "relevantNotes": []}], ["relevantNotes", "al menos una"]),
     ([{**GOOD, "relevantNotes": "n"}], ["relevantNotes", "n"]),
     ([{**GOOD, "relevantNotes": ["otra"]}], ["«otra»", "no existe"]),
     ([{**GOOD, "expectedAnswer": " "}], ["expectedAnswer"]),
