@@ -1,7 +1,7 @@
 """How costs grow with the corpus: an index of each size on a server of its own.
 
     python -m tests.benchmarks.bench_scale [--chunks 10000 100000 1000000] [--home FOLDER]
-        [--markdown FILE] [--plot FILE]
+        [--warm-up N] [--markdown FILE] [--plot FILE]
 
 The rows are synthetic and written straight into the tables, with their triggers and indexes; the
 embedder is a look-up. Every size is measured in a process of its own, after a restart of the
@@ -96,8 +96,8 @@ class Size:
         ]
 
 
-def measure_size(home: Path, chunks: int) -> Size:
-    """Make an index unless it is there, restart its server and measure."""
+def measure_size(home: Path, chunks: int, warm_up: int) -> Size:
+    """Make an index unless it is there, restart its server and measure after some questions."""
     corpus = Corpus()
     home.mkdir(exist_ok=True, parents=True)
     home.chmod(0o755)  # or a root's server keeps its data elsewhere
@@ -114,7 +114,7 @@ def measure_size(home: Path, chunks: int) -> Size:
                 tenant="default",
                 note_model=MODEL.name,
             )
-            latencies_ms = ask(pipeline, corpus.questions(WARM_UP + QUESTIONS, stream=1))
+            latencies_ms = ask(pipeline, corpus.questions(warm_up + QUESTIONS, stream=1))
             rate = throughput(pipeline, corpus.questions(QUESTIONS, stream=2))
             memory_mb = server_memory_mb(server)
             found = recall(database, corpus.question_vectors[:RECALL_QUESTIONS])
@@ -122,7 +122,7 @@ def measure_size(home: Path, chunks: int) -> Size:
         return Size(
             chunks,
             load,
-            latencies_ms,
+            latencies_ms[warm_up:],
             rate,
             found,
             memory_mb,
@@ -145,9 +145,8 @@ def make(server: EmbeddedServer, corpus: Corpus, chunks: int) -> dict[str, Cost]
 
 
 def ask(pipeline: RetrievalPipeline, questions: Sequence[str]) -> list[float]:
-    """Return the milliseconds of each question of one client, without the warm-up."""
-    taken = [pipeline.retrieve(question, HYBRID).latency_ms for question in questions]
-    return taken[WARM_UP:]
+    """Return the milliseconds of each question of one client."""
+    return [pipeline.retrieve(question, HYBRID).latency_ms for question in questions]
 
 
 def throughput(pipeline: RetrievalPipeline, questions: Sequence[str]) -> float:
@@ -215,6 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--home", type=Path, help="keeps the indexes for the next run")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="questions before")
     parser.add_argument("--markdown", type=Path, help="file to write the table to")
     parser.add_argument("--plot", type=Path, help="file to draw the plot to, PNG")
     asked = parser.parse_args()
@@ -222,8 +222,9 @@ def main() -> None:
         home = stack.enter_context(home_folder(asked.home))
         sizes: list[Size] = []
         for chunks in asked.chunks:
+            size = (home / str(chunks), chunks, asked.warm_up)
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                sizes.append(process.submit(measure_size, home / str(chunks), chunks).result())
+                sizes.append(process.submit(measure_size, *size).result())
             note(f"{chunks:,} chunks")
     tables = [Table("What grows how", COLUMNS, [size.row() for size in sizes])]
     show(tables)

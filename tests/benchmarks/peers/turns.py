@@ -8,8 +8,8 @@ The corpus is that of `shuffled`, the questions are those of FILE, in the format
 contenders run at once, each in a process and a database of its own, and are asked one after
 another, each question in another order: a busy moment hits all of them. Processor time is counted
 on both sides. A home keeps the databases, so that the next run begins with the questions. FOLDER
-holds `rag_resources` and `sql` of another commit of the product, which takes part as `before`; of a
-whole checkout nothing else is used.
+holds `rag_resources`, `rag_assets` and `sql` of another commit of the product, which takes part as
+`before`; of a whole checkout nothing else is used.
 """
 
 import argparse
@@ -41,6 +41,7 @@ from tests.benchmarks.quality_tables import Table, markdown, show
 
 MODEL = "e5_small"
 BEFORE = "before"
+PRODUCT = ("rag_resources", "rag_assets", "sql")
 WARM_UP = 60
 QUESTIONS = 400
 INTERPRETER = REPOSITORY / ".venv-peers" / "bin" / "python"
@@ -222,7 +223,7 @@ def _only_the_product(checkout: Path, folder: Path) -> Path:
     """Return a folder with links to the product in a checkout, whose benchmark is not ours."""
     linked = folder / "product"
     linked.mkdir(exist_ok=True)
-    for name in ("rag_resources", "sql"):
+    for name in PRODUCT:
         link = linked / name
         link.unlink(missing_ok=True)
         link.symlink_to((checkout / name).absolute())
@@ -270,7 +271,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--before",
         type=Path,
-        help="a folder with rag_resources and sql of another commit, which plays the first of ours",
+        help="a folder with the product of another commit, which plays the first of ours",
     )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="besides the warm-up")
     parser.add_argument("--rounds", type=int, default=2, help="of the eight clients")
@@ -280,10 +281,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     asked = parser.parse_args(argv)
     if asked.peers and not asked.python.exists():
         parser.error(f"{asked.python} does not exist: make bench-peers makes it")
-    if asked.before and not all(
-        (asked.before / name).is_dir() for name in ("rag_resources", "sql")
-    ):
-        parser.error(f"{asked.before} has no rag_resources or sql")
+    if asked.before and not all((asked.before / name).is_dir() for name in PRODUCT):
+        parser.error(f"{asked.before} lacks one of {', '.join(PRODUCT)}")
     asked.contenders = [*asked.ours, *([BEFORE] if asked.before else []), *asked.peers]
     return asked
 
