@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -171,8 +171,11 @@ def server_memory_mb(server: EmbeddedServer) -> float:
     """Return the memory of all processes of the server; what they share counts once."""
     pid = server.status().pid
     postmaster = psutil.Process(pid)
-    processes = [postmaster, *postmaster.children()]
-    return sum(process.memory_full_info().pss for process in processes) / 2**20
+    total = 0
+    for process in (postmaster, *postmaster.children()):
+        with suppress(psutil.NoSuchProcess):  # A background worker that has ended meanwhile.
+            total += process.memory_full_info().pss
+    return total / 2**20
 
 
 def looked_up(database: Database) -> tuple[tuple[float, float], dict[str, str]]:
