@@ -26,13 +26,14 @@ from rag_assets.main_job_console import (
     tell_unread,
     tell_unread_again,
 )
-from rag_assets.runs.failures import failure_reason
+from rag_assets.runs.failures import failure_reasons
 from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
 from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
+from rag_resources.cli.output import warn
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
     RagError,
@@ -83,8 +84,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             sample = {"config": {"sample": source.asked_for}}
             tell_phase(console, Message.PROGRESS_INGESTING)
             bad_notes = runs.months("ingest", ops={"notes": sample})
+            questions = None
             if source.golden or application.golden.entries():
-                runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
+                questions = runs.questions(ops={"golden_dataset": sample})
             windows = configured.window_models
             window = full_window(settings)
             is_indexed = application.migration.is_done(window, window_models=windows)
@@ -97,6 +99,8 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             tell_unread_again(unread)
             _end_with(bad_notes)
             return
+        if questions:
+            _succeeded(questions)
         stale = application.evaluations.stale(configured.configurations)
         phase = evaluating(stale)
         tell_phase(console, phase)
@@ -152,11 +156,20 @@ class _Runs:
         _succeeded(result)
         return []
 
-    def assets(
-        self, job: str, keys: Sequence[dg.AssetKey], *, ops: Mapping[str, Any] | None = None
-    ) -> None:
-        """Materialise some of a job's assets in one run, which must succeed."""
-        _succeeded(self.execute(job, ops=ops, asset_selection=list(keys)))
+    def questions(self, *, ops: Mapping[str, Any] | None = None) -> dg.ExecuteInProcessResult:
+        """Import the golden questions, which must succeed, and check them.
+
+        If only the check fails, the notes can be indexed meanwhile; nothing must be evaluated.
+
+        Returns:
+            The run.
+        """
+        result = self.execute("golden", ops=ops, asset_selection=[GOLDEN_DATASET])
+        if not result.get_asset_materialization_events():
+            _succeeded(result)
+        elif not result.success:
+            warn(failure_reasons(result.all_events))
+        return result
 
     def execute(
         self,
@@ -191,7 +204,7 @@ def _succeeded(result: dg.ExecuteInProcessResult) -> None:
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:
-    reasons = "\n".join(map(failure_reason, result.get_step_failure_events()))
+    reasons = failure_reasons(result.all_events)
     return Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons)
 
 

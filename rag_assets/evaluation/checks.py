@@ -40,11 +40,11 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
             severity=dg.AssetCheckSeverity.WARN,
             description=Message.GOLDEN_EMPTY,
         )
-    examples = "; ".join(f"«{entry.query}»" for entry in broken[:EXAMPLES])
+    examples = "\n".join(entry.finding for entry in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
         metadata=labelled({"questions": count, "broken": len(broken)}),
-        description=Message.GOLDEN_BROKEN.format(examples=examples)
+        description=Message.GOLDEN_BROKEN.format(count=len(broken), examples=examples)
         if broken
         else Message.GOLDEN_SOUND.format(count=count),
     )

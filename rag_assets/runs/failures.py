@@ -2,12 +2,13 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.errors import DagsterAssetCheckFailedError
 from dagster._core.events import JobFailureData
-from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
 from dagster._core.log_manager import (
     DagsterLogManager,
     DagsterLogRecordMetadata,
@@ -15,6 +16,7 @@ from dagster._core.log_manager import (
     get_log_record_metadata,
     has_log_record_metadata,
 )
+from dagster._core.storage.event_log.base import EventLogStorage
 from dagster_shared.error import SerializableErrorInfo
 
 from rag_resources.core.errors import RagError
@@ -57,6 +59,56 @@ def failure_reason(event: dg.DagsterEvent) -> str:
     return _CLASS_NAME.sub("", reason) or Message.CLI_NO_REASON
 
 
+def failure_reasons(events: Sequence[dg.DagsterEvent]) -> str:
+    """Return why the failed steps among a run's events failed, each on lines of its own."""
+    failures = [event for event in events if event.is_step_failure]
+    return "\n".join(failure_reason(told_by_checks(event, lambda: events)) for event in failures)
+
+
+def told_by_checks(
+    event: dg.DagsterEvent, events: Callable[[], Iterable[dg.DagsterEvent]]
+) -> dg.DagsterEvent:
+    """Return the failure of a step with what the blocking checks that stopped it said.
+
+    Dagster's own message gives only their names. Other events are returned as they are.
+
+    Args:
+        event: Of a run.
+        events: Called if a check stopped the step; returns events of the run, in any order, with
+            all results of checks among them.
+    """
+    data = event.event_specific_data
+    if isinstance(data, JobFailureData) and data.first_step_failure_event:
+        first = told_by_checks(data.first_step_failure_event, events)
+        return event._replace(event_specific_data=data._replace(first_step_failure_event=first))
+    if not isinstance(data, StepFailureData) or not _is_of_check(data):
+        return event
+    said = "\n".join(
+        Message.CHECK_FAILED.format(
+            check=result.check_name,
+            asset=result.asset_key.to_user_string(),
+            description=result.description or "",
+        ).strip()
+        for other in events()
+        if other.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
+        and other.step_key == event.step_key
+        and _has_stopped(result := other.asset_check_evaluation_data)
+    )
+    if not said:
+        return event
+    told = UserFailureData("blocking_check", said)  # type: ignore[no-untyped-call]
+    return event._replace(event_specific_data=data._replace(user_failure_data=told))
+
+
+def _is_of_check(data: StepFailureData) -> bool:
+    return bool(data.error and data.error.cls_name == DagsterAssetCheckFailedError.__name__)
+
+
+def _has_stopped(result: dg.AssetCheckEvaluation) -> bool:
+    is_error = result.severity is dg.AssetCheckSeverity.ERROR
+    return bool(result.blocking) and is_error and not result.passed
+
+
 def in_words(event: dg.DagsterEvent) -> dg.DagsterEvent:
     """Return the failure of a step or run with its message for people alone, without the stack.
 
@@ -81,17 +133,31 @@ def _step_in_words(data: StepFailureData) -> StepFailureData:
     return data._replace(error=error, error_source=ErrorSource.FRAMEWORK_ERROR)
 
 
-def write_in_words(log: DagsterLogManager) -> None:
-    """Make a log show failures in words in the terminal."""
+def checks_of(log: EventLogStorage, run_id: str) -> Callable[[], Iterator[dg.DagsterEvent]]:
+    """Return how to read the results of a run's checks, for `told_by_checks`."""
+
+    def read() -> Iterator[dg.DagsterEvent]:
+        for entry in log.get_logs_for_run(
+            run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
+        ):
+            yield entry.get_dagster_event()
+
+    return read
+
+
+def write_in_words(log: DagsterLogManager, instance: dg.DagsterInstance) -> None:
+    """Make a log of runs of an instance show failures in words in the terminal."""
+
+    def in_words_for(record: logging.LogRecord) -> bool:
+        """Rewrite a record if it is about a failure; every record is kept."""
+        metadata = get_log_record_metadata(record) if has_log_record_metadata(record) else None
+        event = metadata["dagster_event"] if metadata else None
+        if metadata and event and event.is_failure:
+            checks = checks_of(instance.event_log_storage, metadata["run_id"] or "")
+            words = in_words(told_by_checks(event, checks))
+            told: DagsterLogRecordMetadata = {**metadata, "dagster_event": words}
+            record.msg = construct_log_record_message(told)
+        return True
+
     for logger in log._dagster_handler._loggers:  # noqa: SLF001 - Dagster has no option for it
-        logger.addFilter(_in_words)
-
-
-def _in_words(record: logging.LogRecord) -> bool:
-    """Rewrite a record if it is about a failure; every record is kept."""
-    metadata = get_log_record_metadata(record) if has_log_record_metadata(record) else None
-    event = metadata["dagster_event"] if metadata else None
-    if metadata and event and event.is_failure:
-        told: DagsterLogRecordMetadata = {**metadata, "dagster_event": in_words(event)}
-        record.msg = construct_log_record_message(told)
-    return True
+        logger.addFilter(in_words_for)

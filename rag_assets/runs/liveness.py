@@ -88,7 +88,8 @@ class LockedExecutor(InProcessExecutor):
         keep_connections(plan_context.instance)
         hold_run_lock(direct_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
-        write_in_words(plan_context.log)  # The end of the run; its steps have a log of their own.
+        # The end of the run; its steps have a log of their own.
+        write_in_words(plan_context.log, plan_context.instance)
         yield from ExecuteRunWithPlanIterable(
             execution_plan=execution_plan,
             iterator=_steps,
@@ -110,7 +111,7 @@ def _steps(
     job_context: PlanExecutionContext, execution_plan: ExecutionPlan
 ) -> Iterator[DagsterEvent]:
     """Execute the steps one after another, as Dagster's in-process executor does."""
-    write_in_words(job_context.log)
+    write_in_words(job_context.log, job_context.instance)
     yield from inprocess_execution_iterator(job_context, execution_plan)
 
 

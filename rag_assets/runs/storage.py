@@ -11,7 +11,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import pg_url_from_config
 
-from rag_assets.runs.failures import in_words
+from rag_assets.runs.failures import checks_of, in_words, told_by_checks
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _OLDEST_S = 3600
@@ -42,7 +42,8 @@ class EventLog(PostgresEventLogStorage):
     one execution for each month of the run. The result would be written besides these, and the
     history of the check would show each of them as skipped.
 
-    A step or run that failed with a message for people shows only that message. An unforeseen
+    A step or run that failed with a message for people shows only that message, and one that a
+    blocking check stopped what the check said. An unforeseen
     failure keeps its class name and stack trace.
     """
 
@@ -54,7 +55,11 @@ class EventLog(PostgresEventLogStorage):
 
     def store_event(self, event: EventLogEntry) -> None:
         """Store an event."""
-        super().store_event(_in_words(event))
+        told = event.dagster_event
+        if told and told.is_failure:
+            words = in_words(told_by_checks(told, checks_of(self, event.run_id)))
+            event = event._replace(dagster_event=words)
+        super().store_event(event)
 
     def store_asset_check_event(self, event: EventLogEntry, event_id: int | None) -> None:
         """Store the plan or the result of a check; a plan is stored without the run's months."""
@@ -68,8 +73,3 @@ def _without_months(event: EventLogEntry) -> EventLogEntry:
         return event
     whole = AssetCheckEvaluationPlanned(asset_key=planned.asset_key, check_name=planned.check_name)
     return event._replace(dagster_event=told._replace(event_specific_data=whole))
-
-
-def _in_words(event: EventLogEntry) -> EventLogEntry:
-    told = event.dagster_event
-    return event._replace(dagster_event=in_words(told)) if told else event

@@ -576,6 +576,7 @@ class Message:
     NOTHING_TO_CHECK: Template
     GOLDEN_SOUND: Template
     GOLDEN_BROKEN: Template
+    CHECK_FAILED: Template
     SENSOR_NEW_NOTES: Template
     SENSOR_UPLOADED_DOCUMENTS: Template
     SENSOR_NEW_DOCUMENTS: Template

@@ -20,6 +20,7 @@ from rag_resources.core.golden_places import (
     place_from_json,
     restate,
 )
+from rag_resources.core.messages import Message
 from rag_resources.core.page_metrics import DocumentPage
 from rag_resources.core.text import normalize_query
 from rag_resources.database.pool import Connection
@@ -32,10 +33,23 @@ NAMESPACE = UUID("0f0f6a32-4f0e-4f55-8b9b-7d7f5d6b5a21")
 
 @dataclass(frozen=True, slots=True)
 class BrokenEntry:
-    """A question with relevant notes that were deleted."""
+    """A question with relevant notes that were deleted.
 
+    Attributes:
+        names: What the source called the missing notes, in their order.
+    """
+
+    golden_id: UUID
     query: str
     missing: tuple[UUID, ...]
+    names: tuple[str, ...]
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with it and what helps, as a review of the questions says it."""
+        return Message.DRIFT_GONE.format(
+            query=self.query, golden_id=self.golden_id, notes=", ".join(self.names)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +284,9 @@ def delete_golden(connection: Connection, entries: Iterable[GoldenEntry | None])
 def find_broken(connection: Connection) -> list[BrokenEntry]:
     """Return the questions with a relevant note that was deleted. Property 31."""
     rows = queries().find_broken_golden(connection)
-    return [BrokenEntry(row.query, tuple(row.missing)) for row in rows]
+    return [
+        BrokenEntry(row.golden_id, row.query, tuple(row.missing), tuple(row.names)) for row in rows
+    ]
 
 
 def questions_naming(connection: Connection, note_ids: Iterable[UUID]) -> list[str]:

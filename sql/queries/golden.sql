@@ -169,17 +169,22 @@ ORDER BY
 LIMIT 1;
 
 -- name: find_broken_golden
--- Golden questions with a relevant note that was deleted.
--- returns: query text, missing uuid[]
-SELECT b.query, b.missing FROM (
-    SELECT
-        g.query,
-        (
-            SELECT array_agg(r.note_id ORDER BY r.note_id) FROM unnest(g.relevant_note_ids) AS r (note_id)
-            WHERE NOT EXISTS (SELECT FROM notes AS n WHERE n.id = r.note_id)
-        ) AS missing
-    FROM golden_dataset AS g WHERE g.tenant_id = current_tenant()
-) AS b WHERE b.missing IS NOT NULL ORDER BY b.query;
+-- Golden questions with a relevant note that was deleted; the names are what the source called these notes.
+-- returns: golden_id uuid, query text, missing uuid[], names text[]
+WITH deleted AS (
+    SELECT DISTINCT ON (t.note_id) t.note_id, t.external_id FROM tombstones AS t
+    ORDER BY t.note_id, t.deleted_at DESC, t.content_sha256
+)
+
+SELECT
+    g.id AS golden_id, g.query, array_agg(r.note_id ORDER BY r.note_id) AS missing,
+    array_agg(coalesce(d.external_id, r.note_id::text) ORDER BY r.note_id) AS names
+FROM golden_dataset AS g
+CROSS JOIN LATERAL unnest(g.relevant_note_ids) AS r (note_id)
+LEFT JOIN deleted AS d ON d.note_id = r.note_id
+WHERE g.tenant_id = current_tenant() AND NOT EXISTS (SELECT FROM notes AS n WHERE n.id = r.note_id)
+GROUP BY g.id, g.query
+ORDER BY g.query, g.id;
 
 -- name: golden_questions_naming
 -- Golden questions with one of these notes among their relevant ones.

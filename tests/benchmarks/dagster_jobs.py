@@ -48,7 +48,7 @@ def run_job(job: str, options: Mapping[str, Any]) -> None:
     import dagster as dg
 
     from rag_assets.definitions import defs
-    from rag_assets.runs.failures import failure_reason
+    from rag_assets.runs.failures import failure_reasons
     from rag_assets.runs.partitions import monthly
 
     months = monthly(settings).get_partition_keys()[slice(*options.get("months", (None,)))]
@@ -66,7 +66,7 @@ def run_job(job: str, options: Mapping[str, Any]) -> None:
             tags=tags if "months" in options else {},
             **({"asset_selection": assets} if assets else {}),
         )
-    sys.stdout.write("\n".join(map(failure_reason, result.get_step_failure_events())))
+    sys.stdout.write(failure_reasons(result.all_events))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 
 from rag_assets.code_location import build_defs
 from rag_assets.instance import prepare
-from rag_assets.runs.failures import failure_reason
+from rag_assets.runs.failures import failure_reasons
 from rag_resources.application import open_application
 from rag_resources.cli.content_settings import confirm_settings
 from rag_resources.languages.labels import label
@@ -178,7 +178,7 @@ def by_field(metadata: Mapping[str, dg.MetadataValue[Any]]) -> Fields:
 
 def failure_texts(result: dg.ExecuteInProcessResult) -> str:
     """Return what the failed steps of a run said."""
-    return "\n".join(map(failure_reason, result.get_step_failure_events()))
+    return failure_reasons(result.all_events)
 
 
 @contextmanager

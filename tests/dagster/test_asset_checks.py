@@ -17,9 +17,14 @@ from dagster_project import (
     materialised,
 )
 
+from rag_assets import main_job
+from rag_assets.code_location import build_defs
+from rag_resources.application import open_application
+from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import restored
+from rag_resources.settings import load_settings
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -52,6 +57,9 @@ def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> 
     said = evaluation(result, CHUNKS, "chunk_integrity")
     assert (said.passed, said.severity) == (False, ERROR)
     assert f"{note} (bounds)" in str(said.description)
+    assert failure_texts(result) == Message.CHECK_FAILED.format(
+        check="chunk_integrity", asset="chunks", description=said.description
+    )
     assert materialised(result, CHUNKS)
     assert not materialised(result, EMBEDDINGS)
 
@@ -136,7 +144,52 @@ def test_a_question_whose_note_is_gone(indexed: Project) -> None:
     indexed.query("DELETE FROM notes WHERE external_id = %s", question["relevantNotes"][0])
     said = indexed.check(GOLDEN, "golden_valid")
     assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert f"«{question['query']}»" in str(said.description)
+    ((golden_id,),) = indexed.query(
+        "SELECT id FROM golden_dataset WHERE query = %s", question["query"]
+    )
+    gone = indexed.query("SELECT note_id::text FROM tombstones")
+    assert gone == [], "the note was deleted in the table, past the product"
+    for named in (f"«{question['query']}»", f"rag golden update {golden_id}", "rag notes restore"):
+        assert named in str(said.description)
+
+
+def test_the_main_job_indexes_whatever_the_questions_lack_and_says_it(
+    indexed: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The question, its note by name and the remedy stand on the terminal and in the run's log."""
+    question = indexed.corpus.questions()[0]
+    (note,) = question["relevantNotes"]
+    (indexed.corpus.notes / note[:7] / f"{note}.md").unlink()
+    settings = load_settings()
+    with open_application(settings) as application:
+        application.notes.delete([indexed.note_id(note)], reason="prueba")
+    runs = main_job._Runs(build_defs(settings), settings, indexed.instance)
+    result = runs.questions()
+    assert not result.success
+    ((golden_id,),) = indexed.query(
+        "SELECT id FROM golden_dataset WHERE query = %s", question["query"]
+    )
+    finding = Message.DRIFT_GONE.format(query=question["query"], golden_id=golden_id, notes=note)
+    said = Message.CHECK_FAILED.format(
+        check="golden_valid",
+        asset="golden_dataset",
+        description=Message.GOLDEN_BROKEN.format(count=1, examples=finding),
+    )
+    assert capsys.readouterr().err.strip() == said
+    with pytest.raises(RagError) as told:
+        main_job._succeeded(result)
+    assert said in told.value.message
+    assert "severity" not in told.value.message
+    stored = [
+        entry.dagster_event.step_failure_data
+        for entry in indexed.instance.all_logs(
+            result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE
+        )
+        if entry.dagster_event
+    ]
+    assert [item.user_failure_data.description for item in stored if item.user_failure_data] == [
+        said
+    ]
 
 
 def test_no_questions_at_all(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
