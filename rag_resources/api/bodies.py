@@ -206,7 +206,8 @@ class SearchMetadata(Written):
 
     model_config = ConfigDict(extra="allow", alias_generator=to_camel)
 
-    configuration: str
+    configuration: str | None
+    promoted: bool
     strategy: str
     model: str
     latency_ms: float

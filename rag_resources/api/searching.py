@@ -97,7 +97,7 @@ def found_as_json(answered: Answered, language: str) -> dict[str, Any]:
     return {
         "query": written["query"],
         "results": written["results"],
-        "metadata": {"configuration": render(answered.configuration, language), **metadata},
+        "metadata": {**answered.origin_to_json(), **metadata},
         "confidence": written["confidence"],
     }
 

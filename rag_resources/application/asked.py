@@ -112,7 +112,7 @@ class Asked:
             | self.answer.to_json()
             | {
                 "metadata": {
-                    "configuration": self.retrieval.configuration,
+                    **self.retrieval.origin_to_json(),
                     "embeddingModel": response.model,
                     "passages": len(response.results),
                     "degraded": list(response.degraded),

@@ -79,12 +79,18 @@ class Answered:
         configuration: The configuration's name, as shown to people.
         config: The configuration with the requested changes; None if it is not known.
         name: The plain name; empty if the stored configuration is not valid.
+        is_promoted: Whether it is the promoted one, as it was promoted.
     """
 
     configuration: str
     response: RetrievalResponse
     config: RetrievalConfig | None = None
     name: str = ""
+    is_promoted: bool = False
+
+    def origin_to_json(self) -> dict[str, Any]:
+        """Return which configuration it was, by the name that a caller may send; None if none."""
+        return {"configuration": self.name or None, "promoted": self.is_promoted}
 
 
 @dataclass(frozen=True)
@@ -392,7 +398,7 @@ class Application:
         unmet = self._unmet(filters, response, deadline_ms)
         messages = (*chosen.messages, *response.messages, *unmet)
         told = replace(response, messages=messages, confidence=confidence)
-        return Answered(chosen.label, told, config, chosen.name)
+        return Answered(chosen.label, told, config, chosen.name, chosen.is_promoted)
 
     def _unmet(
         self, filters: RetrievalFilters | None, response: RetrievalResponse, deadline_ms: float
@@ -437,17 +443,21 @@ class Application:
                 Message.RETRIEVED_CONFIG_DEFAULTS, serving.config, (Message.CONFIGURATION_FALLBACK,)
             )
         label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=serving.name)
-        return _Chosen(label, serving.config, name=serving.name)
+        return _Chosen(label, serving.config, name=serving.name, is_promoted=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A configuration, the name shown to people, messages for them, and the name alone."""
+    """A configuration, the name shown to people, messages for them, and the name alone.
+
+    `is_promoted` as in `Answered`.
+    """
 
     label: str
     config: RetrievalConfig
     messages: tuple[str, ...] = ()
     name: str = ""
+    is_promoted: bool = False
 
 
 @contextmanager

@@ -110,6 +110,7 @@ def test_a_search_gives_the_passages_nested_as_documented(api: ApiServer, path: 
     start, end = first["metadata"]["matchedChunkBounds"].values()
     assert first["expandedContent"][start:end] == first["content"] == COST
     assert answered["metadata"]["configuration"] == "hybrid_use"
+    assert answered["metadata"]["promoted"] is False
     assert answered["metadata"]["transformedQuery"]["originalQuery"] == QUESTION
     assert answered["metadata"]["stages"]
     assert not answered["metadata"]["degraded"]

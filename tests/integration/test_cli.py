@@ -17,6 +17,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from rag_resources.api.searching import found_as_json
+from rag_resources.application import open_application
 from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
@@ -31,7 +33,7 @@ from rag_resources.ingestion.sources import iter_source
 from rag_resources.languages.labels import stage_label
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
-from rag_resources.settings import CONFIGURATIONS
+from rag_resources.settings import CONFIGURATIONS, load_settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
@@ -1009,6 +1011,17 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     served = indexed("retrieve", "¿Qué tiempo hizo en Lisboa?")
     assert served.code == 0
     assert "hybrid_use (promovida)" in served.out
+    asked = indexed("ask", "¿Qué tiempo hizo en Lisboa?", "--json").json["metadata"]
+    assert (asked["configuration"], asked["promoted"]) == (CONFIGURATION, True)
+    named = indexed("ask", "¿Qué tiempo?", "--config", asked["configuration"], "--json")
+    assert (named.json["metadata"]["configuration"], named.json["metadata"]["promoted"]) == (
+        CONFIGURATION,
+        False,
+    )
+    with open_application(load_settings()) as application:
+        over_http = found_as_json(application.retrieve("¿Qué tiempo hizo en Lisboa?"), "en")
+    assert over_http["metadata"]["configuration"] == CONFIGURATION
+    assert over_http["metadata"]["promoted"] is True
     assert "Sirve «hybrid_use»" in indexed("status").out
     assert indexed("status", "--json").json["database"]["serving"]["model"] == MODEL
     with Database(indexed_url) as database, database.transaction() as connection:
@@ -1016,6 +1029,8 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
         connection.execute("""UPDATE promotions SET config = '{"strategy": "magia"}'""")
     fallen = indexed("retrieve", "Lisboa", "--strategy", "fulltext", "--json")
     assert (fallen.code, fallen.err) == (0, "")
+    asked = indexed("ask", "Lisboa", "--json").json["metadata"]
+    assert (asked["configuration"], asked["promoted"]) == (None, False)
     assert fallen.json["messages"] == [Message.CONFIGURATION_FALLBACK]
     assert len(fallen.json["results"]) == 1
     shown = indexed("retrieve", "Lisboa", "--strategy", "fulltext")

@@ -198,7 +198,7 @@ export class Turn {
   }
 
   told({ explanations, metadata }) {
-    const cost = t("PAGE_COST", { passages: metadata.passages, seconds: seconds(performance.now() - this.sent), configuration: metadata.configuration });
+    const cost = t("PAGE_COST", { passages: metadata.passages, seconds: seconds(performance.now() - this.sent), configuration: metadata.configuration ?? "–" });
     this.below.append(
       make("details", { className: "about", open: metadata.degraded.length > 0 || metadata.messages.length > 0 },
         make("summary", {}, t("PAGE_ABOUT")),
