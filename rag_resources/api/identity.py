@@ -151,7 +151,7 @@ class Door:
                 raise _UnknownError
             bearer = self._tokens.bearer(given)
             if bearer is None:
-                raise _unauthorized(Message.API_KEY_INVALID)
+                raise _unauthorized(Message.API_TOKEN_INVALID)
             return Caller(bearer.tenant, bearer.role, f"jwt-{bearer.subject}")
         presented = parse_key(given)
         stored = self._stored(presented.key_id, asks=asks) if presented else None

@@ -180,8 +180,11 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemError:
         # One path may be several routes, each with its own method: the schema has them together.
         route = getattr(request.scope.get("route"), "path_format", "")
         methods = (name.upper() for name in request.app.openapi()["paths"].get(route, {}))
-        message = Message.API_METHOD.format(path=path, method=shown(request.method))
-        return ProblemError(status, message, headers={"Allow": ", ".join(sorted(methods))})
+        allowed = ", ".join(sorted(methods))
+        message = Message.API_METHOD.format(
+            path=path, method=shown(request.method), allowed=allowed or "–"
+        )
+        return ProblemError(status, message, headers={"Allow": allowed})
     is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
     message = Message.API_INTERNAL if is_ours else Message.API_INVALID_BODY
     return ProblemError(status, message, headers=error.headers)

@@ -1332,6 +1332,7 @@ class Message:
     API_STARTING: Template
     API_KEY_MISSING: Template
     API_KEY_INVALID: Template
+    API_TOKEN_INVALID: Template
     API_ROLE: Template
     API_SCOPED: Template
     API_OUTSIDE_SCOPE: Template
