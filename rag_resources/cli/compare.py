@@ -164,6 +164,7 @@ def _causes(causes: "Attribution") -> dict[str, Any]:
         "causes": [
             {
                 "change": item.change.value,
+                "together": [change.value for change in item.together],
                 "month": item.month or None,
                 "share": causes.share(item.queries),
                 "queries": sorted(map(str, item.queries)),

@@ -60,6 +60,7 @@ class Counterfactual:
         golden: Whether the question and its relevant notes are those of before.
         hidden: Notes that are not searched.
         rebuilt: Whether the word statistics are counted anew.
+        together: The changes undone at once; empty for a single one.
     """
 
     undone: Change | None
@@ -68,6 +69,7 @@ class Counterfactual:
     golden: bool = False
     hidden: frozenset[UUID] = frozenset()
     rebuilt: bool = False
+    together: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,13 @@ class Cause:
 
     Attributes:
         month: As `YYYY-MM`; empty for any change but new notes, and for those of several months.
+        together: The changes that only count at once; empty for a single one.
     """
 
     change: Change
     month: str
     queries: frozenset[UUID]
+    together: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,9 @@ def plan_counterfactuals(
     if statistics_differ:
         single.append(Counterfactual(Change.STATISTICS, after, rebuilt=True))
         together["rebuilt"] = True
+    undone = _undone(usable, after) + tuple(
+        item.undone for item in single if item.undone and item.undone not in _OF_CONFIGURATIONS
+    )
     largest = sorted(new_notes, key=lambda month: (-len(new_notes[month]), month))[:MAX_MONTHS]
     return Plan(
         Counterfactual(None, after),
@@ -201,7 +208,7 @@ def plan_counterfactuals(
             for month in largest
             if len(new_notes) > 1
         ),
-        Counterfactual(Change.TOGETHER, usable, **together)  # type: ignore[arg-type]
+        Counterfactual(Change.TOGETHER, usable, together=undone, **together)  # type: ignore[arg-type]
         if len(single) > 1 or usable not in (after, *(item.config for item in single))
         else None,
     )
@@ -251,6 +258,15 @@ def find_causes(
     )
 
 
+_OF_CONFIGURATIONS = (Change.CONFIGURATION, Change.MODEL)
+
+
+def _undone(usable: RetrievalConfig, after: RetrievalConfig) -> tuple[Change, ...]:
+    """Return what is undone of the configuration after by searching with another instead."""
+    differ = (_with_model_of(after, usable) != after, usable.model != after.model)
+    return tuple(change for change, is_so in zip(_OF_CONFIGURATIONS, differ, strict=True) if is_so)
+
+
 def _with_model_of(model_of: RetrievalConfig, config: RetrievalConfig) -> RetrievalConfig:
     """Return a configuration with the model of another, and what belongs to that model."""
     if config.model == model_of.model:
@@ -268,7 +284,7 @@ def _found(ask: Ask, item: Counterfactual, queries: frozenset[UUID]) -> frozense
 
 
 def _cause(item: Counterfactual, queries: frozenset[UUID]) -> Cause:
-    return Cause(item.undone or Change.TOGETHER, item.month, queries)
+    return Cause(item.undone or Change.TOGETHER, item.month, queries, item.together)
 
 
 def _by_month(plan: Plan, back: frozenset[UUID], ask: Ask) -> list[Cause]:

@@ -230,7 +230,8 @@ def _attribute(
     def ask(item: Counterfactual, queries: frozenset[UUID]) -> set[UUID]:
         told(
             Message.ATTRIBUTION_ASKING.format(
-                change=change_in_words(item.undone, item.month), count=len(queries)
+                change=change_in_words(item.undone, item.month, item.together),
+                count=len(queries),
             )
         )
         asked = [facts.lost[key] for key in facts.lost if key in queries]

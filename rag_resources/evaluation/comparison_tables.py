@@ -100,7 +100,10 @@ def attribution_table(found: Attribution) -> ReportTable:
     A question counts in each row that it belongs to, so shares may exceed 100 % in total.
     """
     rows = [
-        *((change_in_words(cause.change, cause.month), cause.queries) for cause in found.causes),
+        *(
+            (change_in_words(cause.change, cause.month, cause.together), cause.queries)
+            for cause in found.causes
+        ),
         (Message.CAUSE_UNSTABLE, found.unstable),
         *((suspicion_in_words(item), item.queries) for item in found.suspected),
     ]
@@ -144,7 +147,7 @@ def answers_table(found: AnswerAttribution, *, shown: int) -> ReportTable:
 def causes_in_words(found: Attribution, question: UUID) -> list[str]:
     """Name the causes of one lost question; empty if it was not examined."""
     said = [
-        change_in_words(cause.change, cause.month)
+        change_in_words(cause.change, cause.month, cause.together)
         for cause in found.causes
         if question in cause.queries
     ]

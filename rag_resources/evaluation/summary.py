@@ -17,7 +17,7 @@ from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
-from rag_resources.core.texts import Text
+from rag_resources.core.texts import Text, joined
 
 
 def comparison_table(
@@ -185,7 +185,6 @@ _CHANGE_WORDS = {
     Change.GOLDEN: Message.CAUSE_GOLDEN,
     Change.NOTES: Message.CAUSE_NOTES,
     Change.STATISTICS: Message.CAUSE_STATISTICS,
-    Change.TOGETHER: Message.CAUSE_TOGETHER,
 }
 _SUSPICION_WORDS = {
     Suspicion.CONFIGURATION: Message.SUSPECT_CONFIGURATION,
@@ -202,8 +201,11 @@ _SUSPICION_WORDS = {
 }
 
 
-def change_in_words(change: Change | None, month: str) -> str:
-    """Name a change that is undone; None undoes nothing."""
+def change_in_words(change: Change | None, month: str, together: Sequence[Change] = ()) -> str:
+    """Name a change that is undone, or the changes undone together; None undoes nothing."""
+    if together:
+        names = joined(" + ", (_CHANGE_WORDS[each] for each in together))
+        return Message.CAUSE_TOGETHER.format(changes=names)
     return Message.CAUSE_NOTES_OF.format(month=month) if month else _CHANGE_WORDS[change]
 
 

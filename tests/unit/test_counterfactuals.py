@@ -22,7 +22,9 @@ from rag_resources.core.counterfactuals import (
     plan_counterfactuals,
 )
 from rag_resources.core.fusion_config import RetrieverConfig
+from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
+from rag_resources.evaluation.comparison_tables import attribution_table
 from tests.strategies import uuid_number
 
 OLD, NEW = RetrievalConfig(model="e5_small"), RetrievalConfig(model="e5_small", contextual=False)
@@ -72,7 +74,9 @@ def test_what_changed_is_undone_and_nothing_else() -> None:
         Counterfactual(Change.CONFIGURATION, OLD),
         Counterfactual(Change.GOLDEN, NEW, golden=True),
     )
-    assert planned.together == Counterfactual(Change.TOGETHER, OLD, golden=True)
+    assert planned.together == Counterfactual(
+        Change.TOGETHER, OLD, golden=True, together=(Change.CONFIGURATION, Change.GOLDEN)
+    )
 
 
 def test_model_and_configuration_are_undone_apart() -> None:
@@ -99,10 +103,11 @@ def test_windows_that_a_model_has_not_are_not_searched() -> None:
     )
     planned = plan(before, after=after, windowed={"e5_small"})
     assert [item.undone for item in planned.single] == [Change.CONFIGURATION]
-    assert planned.together == Counterfactual(Change.TOGETHER, before)
+    both_at_once = (Change.CONFIGURATION, Change.MODEL)
+    assert planned.together == Counterfactual(Change.TOGETHER, before, together=both_at_once)
     back = plan(after, after=before, windowed={"e5_small"})
     assert [item.undone for item in back.single] == [Change.MODEL]
-    assert back.together == Counterfactual(Change.TOGETHER, after)
+    assert back.together == Counterfactual(Change.TOGETHER, after, together=both_at_once)
     both = plan(before, after=after, windowed={"e5_small", "use_multilingual"})
     assert [item.undone for item in both.single] == [Change.CONFIGURATION, Change.MODEL]
     gone = plan(after, after=before, models={"use_multilingual"})
@@ -182,8 +187,11 @@ def test_changes_that_only_count_together_are_told_so() -> None:
     result = find_causes([*ids(1, 2)], plan(after=NEW, golden_changed=True), ask, {})
     assert result.causes == (
         Cause(Change.GOLDEN, "", ids(1)),
-        Cause(Change.TOGETHER, "", ids(2)),
+        Cause(Change.TOGETHER, "", ids(2), (Change.CONFIGURATION, Change.GOLDEN)),
     )
+    rows = attribution_table(result).rows
+    at_once = [str(Message.CAUSE_CONFIGURATION), str(Message.CAUSE_GOLDEN)]
+    assert rows[1][0] == Message.CAUSE_TOGETHER.format(changes=" + ".join(at_once))
     assert asked == [
         (None, 2),
         (Change.CONFIGURATION, 2),
