@@ -200,6 +200,12 @@ def _as_option(problem: str) -> str:
     if field not in _OPTIONS:  # The problem is about both.
         return Message.FILTER_EMPTY_PERIOD.format(start="--since", end="--until")
     keys = inside if field == "metadata" else ()  # elsewhere they are positions
+    if (
+        field == "note_ids"
+        and isinstance(reason, Text)
+        and reason.code == Message.PROBLEM_UUID.code
+    ):
+        reason = Message.FILTER_NOTE_UUID.format(problem=reason)
     return joined(": ", (" ".join((_OPTIONS[field], *keys)), reason))
 
 

@@ -66,7 +66,7 @@ def show_survey(folder: Path, found: "Survey") -> None:
             (Message.INIT_DATES, dates),
             (Message.INIT_UNDATED, str(len(found.undated))),
             (Message.INIT_FIELDS, _counted(found.fields)),
-            (Message.INIT_LANGUAGES, _counted(found.languages)),
+            (Message.INIT_LANGUAGES, _languages(found)),
             (Message.INIT_SIZES, sizes),
         ]
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
@@ -75,9 +75,10 @@ def show_survey(folder: Path, found: "Survey") -> None:
     for name, meant in _misspelt(found.fields).items():
         warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
     if found.foreign:
-        named = [f"{name} ({language})" for name, language in found.foreign[:SHOWN]]
-        more = ["…"] if len(found.foreign) > SHOWN else []
-        say(Message.INIT_FOREIGN.format(notes=", ".join([*named, *more])))
+        named = [f"{name} ({language})" for name, language in found.foreign]
+        say(Message.INIT_FOREIGN.format(notes=_first(named)))
+    if found.untold:
+        say(Message.INIT_UNTOLD_NOTES.format(notes=_first(found.untold)))
     if found.languages and found.languages["es"] * 2 < found.languages.total():
         warn(Message.INIT_LANGUAGE_OTHER)
 
@@ -127,6 +128,16 @@ def _misspelt(fields: Counter[str]) -> dict[str, str]:
     return {name: found for name in fields if (found := nearest(name, KNOWN_FIELDS))}
 
 
+def _first(names: "Sequence[str]") -> str:
+    return ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
+
+
+def _languages(found: "Survey") -> str:
+    untold = found.notes - found.languages.total()
+    counts = [_counted(found.languages)] if found.languages else []
+    return ", ".join([*counts, *([Message.INIT_UNTOLD.format(count=untold)] if untold else [])])
+
+
 def _counted(counts: Counter[str]) -> str:
     named = [
         f"{name or Message.INIT_NO_SUFFIX} ({count})" for name, count in counts.most_common(SHOWN)
@@ -146,6 +157,7 @@ def survey_json(
         "months": dict(sorted(found.months.items())),
         "fields": dict(found.fields),
         "languages": dict(found.languages),
+        "languageUntold": found.untold,
         "rejected": found.rejected_count,
         "rejections": [
             {"location": item.location, "reason": item.reason} for item in found.rejected

@@ -54,6 +54,7 @@ class Message:
     TOP_K_RANGE: Template
     INVALID_FILTERS: Template
     FILTER_EMPTY_PERIOD: Template
+    FILTER_NOTE_UUID: Template
     FILTER_NUL: Template
     FILTER_OUTSIDE_CALENDAR: Template
     FILTER_METADATA_VALUE: Template
@@ -922,6 +923,8 @@ class Message:
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
     INIT_MISSPELT: Template
+    INIT_UNTOLD: Template
+    INIT_UNTOLD_NOTES: Template
     INIT_FOREIGN: Template
     INIT_LANGUAGE_OTHER: Template
     INIT_NONE: Template

@@ -39,6 +39,7 @@ class Survey:
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
         languages: Notes by language, where it can be told.
+        untold: The first `NAMED_REJECTIONS` notes whose language cannot be told.
         foreign: The first `NAMED_REJECTIONS` notes of another language than Spanish, with that.
         sizes: Characters of each note.
         openings: The opening of each note, for draft questions.
@@ -53,6 +54,7 @@ class Survey:
     fields: Counter[str] = field(default_factory=Counter)
     months: Counter[str] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
+    untold: list[str] = field(default_factory=list)
     foreign: list[tuple[str, str]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     openings: list[NoteOpening] = field(default_factory=list)
@@ -129,6 +131,8 @@ def _add(found: Survey, record: NoteRecord) -> None:
         found.languages[language] += 1
         if language != OWN_LANGUAGE and len(found.foreign) < NAMED_REJECTIONS:
             found.foreign.append((record.external_id, language))
+    elif len(found.untold) < NAMED_REJECTIONS:
+        found.untold.append(record.external_id)
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 

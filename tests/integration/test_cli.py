@@ -481,7 +481,10 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         (["x", "--set", "=3"], "--set: «=3» no tiene la forma nombre=valor"),
         (["x", "--source", ""], "--source: no puede estar vacío"),
         (["x", "--tag", "a", "--tag", "b" * 201], "--tag: tiene más de 200 caracteres"),
-        (["x", "--note", "gata"], "--note: «gata» no es un identificador (UUID)"),
+        (
+            ["x", "--note", "gata"],
+            "--note: «gata» no es un identificador (UUID). El de una nota lo da «rag notes show",
+        ),
         (["x", "--since", "ayer"], "--since: «ayer» no es una fecha"),
         (["x", "--until", "2025-02-30"], "--until: «2025-02-30» no es una fecha"),
         (

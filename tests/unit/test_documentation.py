@@ -107,6 +107,8 @@ def test_the_files_of_the_docs_are_valid() -> None:
     [text] = re.findall(r"```yaml\n(.*?)```", CONFIGURATION, re.DOTALL)
     named = parse_configuration(yaml.safe_load(text), origin="docs")
     assert named.retrieval.reranks
+    told = yaml.safe_load(text)["retrieval"].keys()
+    assert RetrievalConfig.model_fields.keys() - told == {"graph"}, "has a page of its own"
     assert f"in {named.name}.yaml" in text
     part, experiment = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", GRAPH, re.DOTALL))
     assert parse_retrieval(part["retrieval"], origin="docs").searches_graph

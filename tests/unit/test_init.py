@@ -172,6 +172,16 @@ def test_notes_of_another_language_are_named(rag: Rag, folder: Path) -> None:
     assert Message.INIT_LANGUAGE_OTHER not in said
 
 
+def test_notes_whose_language_cannot_be_told_are_counted_and_named(rag: Rag, folder: Path) -> None:
+    """The languages add up to the notes."""
+    (folder / "gastos.md").write_text("---\nfecha: 2025-01-10\n---\nGrifo: 1234 EUR\n")
+    done = rag("init", folder, "--dry-run")
+    assert f"es (3), {Message.INIT_UNTOLD.format(count=1)}" in done.out
+    assert Message.INIT_UNTOLD_NOTES.format(notes="gastos") in done.out
+    as_json = rag("init", folder, "--dry-run", "--json").json
+    assert (as_json["languages"], as_json["languageUntold"]) == ({"es": 3}, ["gastos"])
+
+
 def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
     found = survey(folder)
     assert (found.notes, found.rejected_count) == (3, 2)
