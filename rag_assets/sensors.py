@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import structlog
 
 # Used as the webserver does to cancel a backfill. Dagster is pinned exactly: both are private.
 from dagster._core.execution.backfill import (
@@ -37,8 +36,6 @@ from rag_resources.settings import Settings
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
 """Most bytes that a tick, which has a minute, reads to find the months of new notes."""
-
-log = structlog.get_logger()
 
 
 def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
@@ -140,16 +137,9 @@ def _dates(path: Path) -> Iterator[datetime | None]:
     description=Message.SENSOR_FAILED_RUNS,
 )
 def failed_runs(context: dg.RunFailureSensorContext) -> None:
-    """Log each failed run in the daemon's log, as one structured record."""
+    """Log each failed run in the daemon's log, as one sentence."""
     failures = context.get_step_failure_events()
     error = "\n".join(map(failure_reason, failures)) or context.failure_event.message or ""
-    log.error(
-        "run_failed",
-        run_id=context.dagster_run.run_id,
-        job=context.dagster_run.job_name,
-        partition=context.partition_key,
-        error=error,
-    )
     context.log.error(
         Message.RUN_FAILED.format(
             run_id=context.dagster_run.run_id, job=context.dagster_run.job_name, error=error
@@ -186,11 +176,10 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
             context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
         if not stopped:
             return dg.SkipReason(Message.BACKFILLS_GO_ON)
-        log.warning("backfills_stopped", backfills=list(stopped))
         reasons = "\n".join(stop.reason for stop in stops)
-        return dg.SkipReason(
-            Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
-        )
+        told = Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
+        context.log.warning(told)
+        return dg.SkipReason(told)
 
     return stop_backfills
 

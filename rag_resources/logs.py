@@ -13,6 +13,12 @@ def log_to_stderr(*, level: int | str = logging.INFO) -> None:
     """
     import structlog  # loads rich, which `--help` should not wait for
 
+    if (
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter
+        in structlog.get_config()["processors"]
+    ):
+        # Dagster's server for code writes through `logging`, which its processors require.
+        structlog.reset_defaults()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         # Looks up stderr at every record, so that a replaced stderr leaves no closed file behind.

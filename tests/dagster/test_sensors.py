@@ -15,6 +15,7 @@ from dagster_project import (
     Project,
     accept_present_settings,
     definitions,
+    failure_texts,
     materialised,
 )
 
@@ -212,7 +213,7 @@ def test_a_source_that_is_gone_or_not_set_is_skipped(
 def test_a_failed_run_is_reported_with_its_reason(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One record with run, job and what the failed step said."""
+    """In one sentence with run, job and what the failed step said, and nothing else."""
     result = project.run(PROMOTED)
     assert not result.success
     sensor = definitions().resolve_sensor_def("failed_runs")
@@ -223,9 +224,14 @@ def test_a_failed_run_is_reported_with_its_reason(
         dagster_run=project.instance.get_run_by_id(result.run_id),
     ).for_run_failure()
     sensor(context)
-    reported = capsys.readouterr().err
-    assert "run_failed" in reported
-    assert result.run_id in reported
+    reported = "".join(capsys.readouterr())
+    assert reported.count(result.run_id) == 1
+    assert (
+        Message.RUN_FAILED.format(
+            run_id=result.run_id, job=result.dagster_run.job_name, error=failure_texts(result)
+        )
+        in reported
+    )
     assert "rapida: aún no se ha evaluado" in reported
 
 

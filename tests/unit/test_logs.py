@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import structlog
+from dagster._utils.log import configure_loggers
 
 from rag_resources.logs import log_to_stderr
 
@@ -22,6 +23,23 @@ def test_logs_follow_stderr_when_it_is_replaced(monkeypatch: pytest.MonkeyPatch)
     structlog.get_logger().warning("after")
     assert "before" in first_text
     assert "after" in second.getvalue()
+
+
+def test_logs_are_lines_in_a_process_that_dagster_set_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its server for code does so before it loads ours, and runs start as copies of it."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    configure_loggers()
+    try:
+        log_to_stderr()
+        structlog.get_logger().warning("graph_left_out", reason="slow")
+        written = capsys.readouterr().err
+        assert "graph_left_out" in written
+        assert "{" not in written
+    finally:
+        structlog.configure(**before)
 
 
 def test_what_a_user_asked_is_written_only_where_debugging_was_asked_for(
