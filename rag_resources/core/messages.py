@@ -231,6 +231,7 @@ class Message:
     SOURCE_NAME_RESERVED: Template
     SOURCE_NOT_NAMED: Template
     SETTINGS_CHANGED: Template
+    SETTINGS_MODELS_CHANGED: Template
     SETTING_CHANGED: Template
     SETTINGS_DIFFER: Template
     SETTINGS_SAME: Template

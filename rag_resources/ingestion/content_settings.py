@@ -100,8 +100,10 @@ def require_model(database: Database, settings: Settings, model: str) -> None:
 
 
 def changed_error(changes: Collection[SettingChange]) -> SettingsChangedError:
-    """Return the error that names these changes."""
-    return SettingsChangedError(Message.SETTINGS_CHANGED, [str(change) for change in changes])
+    """Return the error that names these changes; a change of models alone mixes nothing."""
+    only_models = all(change.name in MODEL_SETTINGS for change in changes)
+    headline = Message.SETTINGS_MODELS_CHANGED if only_models else Message.SETTINGS_CHANGED
+    return SettingsChangedError(headline, [str(change) for change in changes])
 
 
 def pending_changes(

@@ -194,7 +194,9 @@ def test_chunking_and_models_are_settings_of_the_content(
         result = indexed.run(CHUNKS, months=MONTHS)
         assert "CHUNKING: antes max_tokens 512" in failure_texts(result)
     monkeypatch.setenv("EMBEDDING_MODELS", "use_multilingual")
-    assert "EMBEDDING_MODELS" in command("rag_assets", "run").stderr
+    refused = command("rag_assets", "run").stderr
+    assert "EMBEDDING_MODELS" in refused
+    assert Message.SETTINGS_MODELS_CHANGED in refused, "nothing would be mixed"
     assert indexed.run(EMBEDDINGS, months=MONTHS).success
 
 

@@ -634,7 +634,10 @@ def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        ("UPDATE embedding_models SET retired_at = now() WHERE name = 'otro_modelo'", "retirado"),
+        (
+            "UPDATE embedding_models SET retired_at = now() WHERE name = 'otro_modelo'",
+            "embeddings/",
+        ),
         ("DELETE FROM chunk_embeddings WHERE model = 'otro_modelo'", "embeddings/otro_modelo"),
     ],
     ids=["retired", "no_vectors"],
