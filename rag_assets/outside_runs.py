@@ -15,7 +15,7 @@ import dagster as dg
 
 from rag_assets.configured import Configured
 from rag_assets.evaluation.checks import gates_of
-from rag_assets.evaluation.metadata import stored_metadata
+from rag_assets.evaluation.metadata import stored_metadata, unplotted
 from rag_assets.keys import PROMOTED_CONFIG, evaluation_key
 from rag_assets.labels import labelled
 from rag_assets.serving.metadata import serving_metadata
@@ -85,7 +85,11 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
                 each for each in evaluations if each.configuration in configured.configurations
             ]
             events = [
-                *(event for each in shown for event in _evaluated(configured, application, each)),
+                *(
+                    event
+                    for each in shown
+                    for event in _evaluated(configured, application, each, context.instance)
+                ),
                 *(_promoted(application, promotion) for _, promotion in promotions),
             ]
         for evaluation in evaluations[-1:]:
@@ -105,23 +109,42 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
 
 
 def _evaluated(
-    configured: Configured, application: Application, evaluation: StoredEvaluation
+    configured: Configured,
+    application: Application,
+    evaluation: StoredEvaluation,
+    instance: dg.DagsterInstance,
 ) -> Iterator[dg.AssetObservation | dg.AssetCheckEvaluation]:
     """Yield the observation of an evaluation and, if it is the latest, what its gates say.
 
-    Checks speak of the latest evaluation only.
+    Checks speak of the latest evaluation only. Dagster plots an observation at the time at which it
+    is told, so one that is older than the last evaluation by a run is told without numbers.
     """
     configuration = configured.configurations[evaluation.configuration]
+    key = evaluation_key(configuration.name)
+    by_run = instance.get_latest_materialization_event(key)
+    is_old = by_run is not None and evaluation.created_at.timestamp() < by_run.timestamp
+    told = stored_metadata(evaluation)
     metadata = {
-        **stored_metadata(evaluation),
+        **(unplotted(told) if is_old else told),
         "evaluated_at": dg.MetadataValue.timestamp(evaluation.created_at),
     }
-    yield dg.AssetObservation(evaluation_key(configuration.name), metadata=labelled(metadata))
+    yield dg.AssetObservation(
+        key, description=_left_out(evaluation, is_old), metadata=labelled(metadata)
+    )
     latest = application.evaluations.latest(configuration.name)
     if latest and latest.evaluation_id == evaluation.evaluation_id:
         gates = application.evaluations.gates(evaluation)
         for gate in gates_of(configuration, configured.settings.gate):
             yield gate.told_outside_runs(gates)
+
+
+def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:
+    """Say when an evaluation was made and, if so, why its numbers are not plotted."""
+    if evaluation.is_disturbed:
+        reason = Message.OUTSIDE_RUNS_DISTURBED
+    else:
+        reason = Message.OUTSIDE_RUNS_OLD if is_old else Message.OUTSIDE_RUNS_PLOTTED
+    return reason.format(evaluated_at=evaluation.created_at)
 
 
 def _promoted(application: Application, promotion: Promotion) -> dg.AssetObservation:

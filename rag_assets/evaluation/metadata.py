@@ -38,7 +38,10 @@ def stored_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
 
 
 def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
-    """Return the metrics of an evaluation and its breakdown; what was not measured is left out."""
+    """Return the metrics of an evaluation and its breakdown; what was not measured is left out.
+
+    The numbers of a disturbed evaluation are text: a plot could not mark them as such.
+    """
     measured = {
         **{name: getattr(evaluation, name) for name in _PLOTTED},
         SERVED: evaluation.served_hit_rate,
@@ -58,7 +61,16 @@ def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
         **_answer_metadata(evaluation.answers),
         "breakdown": dg.MetadataValue.md(_breakdown(evaluation.breakdown)),
     }
-    return {name: value for name, value in measured.items() if value is not None}
+    told = {name: value for name, value in measured.items() if value is not None}
+    return unplotted(told) if evaluation.is_disturbed else told
+
+
+def unplotted(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with its numbers as text, which Dagster shows but does not plot."""
+    return {
+        name: f"{value:.6g}" if isinstance(value, int | float) else value
+        for name, value in metadata.items()
+    }
 
 
 def _place_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:

@@ -587,6 +587,9 @@ class Message:
     RUNS_ENDED: Template
     SENSOR_OUTSIDE_RUNS: Template
     OUTSIDE_RUNS_NONE: Template
+    OUTSIDE_RUNS_PLOTTED: Template
+    OUTSIDE_RUNS_OLD: Template
+    OUTSIDE_RUNS_DISTURBED: Template
     OUTSIDE_RUNS_REPORTED: Template
     SENSOR_STOP_BACKFILLS: Template
     BACKFILLS_NONE: Template
