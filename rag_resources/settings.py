@@ -32,6 +32,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
 from rag_resources.core.similar import nearest
+from rag_resources.core.texts import Text
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.packaged import packaged
@@ -474,6 +475,12 @@ def misspelt_names(file: Path = Path(".env")) -> dict[str, str]:
 
 
 def _as_variable(problem: str) -> str:
-    """Replace the field's name by its environment variable."""
-    name, _, reason = problem.partition(":")
-    return f"{name.upper().replace('.', '__')}:{reason}"
+    """Replace the names of fields by their environment variables."""
+    name, _, reason = problem.partition(": ")
+    variable = name.upper().replace(".", "__")
+    said = problem.values["items"][-1] if isinstance(problem, Text) else reason
+    if isinstance(said, Text) and said.code == Message.PROBLEM_MISSPELT_KEY.code:
+        group = variable.rpartition("__")[0]
+        meant = "__".join(filter(None, (group, said.values["name"].upper())))
+        said = Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+    return f"{variable}: {said if isinstance(said, Text) else reason}"

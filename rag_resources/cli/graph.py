@@ -334,11 +334,17 @@ def _write_proposals(found: "Sequence[Proposal]") -> None:
 
 
 def _show(found: "Neighbourhood") -> None:
-    say(
-        Message.GRAPH_ENTITY.format(
-            name=found.entity.name, kind=found.entity.kind, id=found.entity.id
-        )
-    )
+    from rag_resources.core.mentions import EntityKind
+
+    kinds = {
+        EntityKind.NAME: Message.ENTITY_NAME,
+        EntityKind.TAG: Message.ENTITY_TAG,
+        EntityKind.DATE: Message.ENTITY_DATE,
+        EntityKind.EVENT: Message.ENTITY_EVENT,
+    }
+    entity = found.entity
+    kind = kinds[EntityKind(entity.kind)]
+    say(Message.GRAPH_ENTITY.format(name=entity.name, kind=kind, id=entity.id))
     if found.notes:
         columns = (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE)
         rows = [(item.note, f"{item.created_at:%Y-%m-%d}", item.title) for item in found.notes]

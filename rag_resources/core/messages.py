@@ -238,6 +238,7 @@ class Message:
     SETTINGS_ACCEPTED: Template
     SETTINGS_CONFIRM: Template
     SETTING_NOTHING: Template
+    SETTING_PATH_MISSING: Template
     SETTING_SAMPLE: Template
 
     # indexing.toml
@@ -804,6 +805,10 @@ class Message:
     GRAPH_LINK_REFUSED: Template
     GRAPH_RELATION: Template
     GRAPH_ENTITY: Template
+    ENTITY_NAME: Template
+    ENTITY_TAG: Template
+    ENTITY_DATE: Template
+    ENTITY_EVENT: Template
     GRAPH_COMPANY: Template
     GRAPH_STATEMENT: Template
     GRAPH_BY_PERSON: Template
@@ -1472,6 +1477,9 @@ class Message:
 
     # database.toml
     DATABASE_UNREACHABLE: Template
+    DATABASE_NOBODY_THERE: Template
+    DATABASE_NO_ANSWER: Template
+    DATABASE_HOST_UNKNOWN: Template
     DATABASE_URL_INVALID: Template
     DATABASE_LOGIN_REFUSED: Template
     DATABASE_NOWHERE: Template

@@ -1,5 +1,6 @@
 """Migrates the schema of a database: checks the server first, then applies `sql/migrations`."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from rag_resources.database.schema import check_can_migrate, own_tables
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
 CONNECT_TIMEOUT_S = 5
+DEFAULT_PORT = 5432
 LOCK_TIMEOUT_S = 60
 TABLE_TIMEOUT_S = 10
 """Longest wait for a table: while this waits, later users of the table queue behind it."""
@@ -106,9 +108,25 @@ def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
             )
         else:
             message = Message.DATABASE_UNREACHABLE.format(
-                reason=first_line(error), variable=variable
+                reason=_why_unreachable(error, parts), variable=variable
             )
         raise DatabaseUnavailableError(message) from error
+
+
+def _why_unreachable(error: psycopg.OperationalError, parts: Mapping[str, Any]) -> str:
+    """Say why nothing answers at an address; in the words of the client for a rare reason."""
+    said = str(error)
+    host, port = parts.get("host", ""), parts.get("port", DEFAULT_PORT)
+    for words, message in (
+        ("Connection refused", Message.DATABASE_NOBODY_THERE),
+        ("timeout expired", Message.DATABASE_NO_ANSWER),
+        ("timed out", Message.DATABASE_NO_ANSWER),
+        ("resolve host", Message.DATABASE_HOST_UNKNOWN),
+        ("translate host name", Message.DATABASE_HOST_UNKNOWN),
+    ):
+        if host and words in said:
+            return message.format(host=host, port=port)
+    return first_line(error)
 
 
 def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:

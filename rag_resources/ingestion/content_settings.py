@@ -237,7 +237,9 @@ def _mixture(
     if source.is_sample and held.others:
         return [_sources_change(describe_sources(connection), Message.SETTING_SAMPLE)]
     if not source.is_sample and held.sample and not held.others:
-        return [_sources_change(Message.SETTING_SAMPLE, _shown(str(source.notes)))]
+        return [
+            _sources_change(Message.SETTING_SAMPLE, _shown_now("NOTES_SOURCE", str(source.notes)))
+        ]
     return []
 
 
@@ -256,8 +258,19 @@ def _compare(
             if before is None and others:
                 changes.append(SettingChange(name, _shown(others), _shown(value)))
         elif before is not None and before != value:
-            changes.append(SettingChange(name, _shown(before), _shown(value)))
+            changes.append(SettingChange(name, _shown(before), _shown_now(name, value)))
     return changes
+
+
+def _shown_now(name: str, value: Any) -> str:
+    """Return a present value as shown to people; says so if it is a path that does not exist."""
+    is_path = name in _PATHS and isinstance(value, str) and value != SAMPLE_SOURCE
+    if is_path and "://" not in value and not Path(value).exists():
+        return Message.SETTING_PATH_MISSING.format(path=value)
+    return _shown(value)
+
+
+_PATHS = ("NOTES_SOURCE", "GOLDEN_SOURCE", "DOCUMENTS_SOURCE")
 
 
 def _shown(value: Any) -> str:

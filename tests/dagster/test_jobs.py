@@ -187,7 +187,10 @@ def test_a_database_that_is_down_is_told_in_words(
     (failure,) = result.filter_events(lambda event: event.is_resource_init_failure)
     told = failure.engine_event_data.error
     assert told is not None
-    assert "No se puede conectar con la base de datos" in told.message
+    reason = Message.DATABASE_NOBODY_THERE.format(host="127.0.0.1", port=1)
+    assert (
+        Message.DATABASE_UNREACHABLE.format(reason=reason, variable="DATABASE_URL") in told.message
+    )
     assert "muysecreta" not in told.to_string()
 
 

@@ -186,6 +186,13 @@ def test_other_settings_are_accepted_by_command(
     assert own.run(NOTES, months=MONTHS).success
 
 
+def test_a_source_that_does_not_exist_is_told_as_such(own: Project) -> None:
+    """A mistyped path is not taken for another source that a person may accept unseen."""
+    done = command("rag_assets", "run", environment={"NOTES_SOURCE": "/no/hay"})
+    assert done.returncode == 2
+    assert Message.SETTING_PATH_MISSING.format(path="/no/hay") in done.stderr
+
+
 def test_chunking_and_models_are_settings_of_the_content(
     indexed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,8 @@ def test_show_finds_names_tags_dates_and_events_as_people_write_them(
     found = rag("show", name, "--json")
     assert found.code == 0
     assert found.json["kind"] == kind
+    word = {"name": "nombre", "tag": "etiqueta", "date": "fecha", "event": "hecho"}[kind]
+    assert f"({word}, {found.json['id']})" in rag("show", name).out
     assert rag("show", found.json["id"], "--json").json == found.json
 
 

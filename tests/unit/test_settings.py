@@ -130,7 +130,7 @@ def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch)
         ),
         (
             {"CHUNKING__MAX_TOKNES": "64"},
-            ["CHUNKING__MAX_TOKNES: clave desconocida; ¿querías decir max_tokens?"],
+            ["CHUNKING__MAX_TOKNES: clave desconocida; ¿querías decir CHUNKING__MAX_TOKENS?"],
         ),
         (
             {"CHUNKING": "64"},
