@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from rag_resources.configurations import Configurations, load_configurations
 from rag_resources.core.configuration import Role
-from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
-from rag_resources.providers.registry import MODEL_CHOICES, is_model_name
+from rag_resources.providers.registry import check_models, is_model_name
 from rag_resources.settings import Settings
 
 
@@ -54,27 +53,6 @@ def read_configured(settings: Settings) -> Configured:
     """
     check_models(settings)
     return Configured(settings, _configurations(settings))
-
-
-def check_models(settings: Settings) -> None:
-    """Reject settings with unknown models; assets and tables are named after models.
-
-    Raises:
-        InvalidConfigurationError: Some variables are invalid; all are named with the valid values.
-    """
-    named = {
-        "EMBEDDING_MODELS": settings.embedding_models,
-        "NOTE_EMBEDDING_MODEL": (settings.note_embedding_model,),
-        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [settings.legacy_embedding_model])),
-    }
-    problems = [
-        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=MODEL_CHOICES)}"
-        for variable, models in named.items()
-        for model in models
-        if not is_model_name(model)
-    ]
-    if problems:
-        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
 def _configurations(settings: Settings) -> Configurations:

@@ -18,7 +18,7 @@ from rag_assets.instance import WORKSPACE
 from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
-from rag_resources.database.ports import becomes_free, choose_port
+from rag_resources.database.ports import becomes_free, choose_port, has_address
 from rag_resources.programs import announced
 from rag_resources.settings import Settings
 
@@ -46,6 +46,8 @@ def serve(settings: Settings) -> int:
         InvalidParameterError: The given port is in use.
     """
     host, wanted = settings.ui_host, settings.ui_port
+    if not has_address(host):
+        raise InvalidParameterError(Message.ADDRESS_NOT_HERE.format(host=host, variable="UI_HOST"))
     if wanted is not None and not becomes_free(wanted, host=host):
         raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
     port = wanted or choose_port(DEFAULT_PORT, host=host)

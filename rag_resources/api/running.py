@@ -12,6 +12,7 @@ import uvicorn
 from rag_resources.application import Application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.database.ports import has_address
 from rag_resources.settings import Settings
 
 DEFAULT_PORT = 8000
@@ -40,8 +41,12 @@ def free_port(settings: Settings) -> int:
     """Return the port to listen on: the one of the settings; without one 8000 or a free one.
 
     Raises:
-        InvalidParameterError: The port of the settings is taken.
+        InvalidParameterError: The address is not this machine's, or the port is taken.
     """
+    if not has_address(settings.api_host):
+        raise InvalidParameterError(
+            Message.ADDRESS_NOT_HERE.format(host=settings.api_host, variable="API_HOST")
+        )
     wanted = settings.api_port
     for port in (wanted,) if wanted else (DEFAULT_PORT, 0):
         if bound := _bound(settings.api_host, port):

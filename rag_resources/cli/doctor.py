@@ -90,6 +90,7 @@ def _findings() -> Iterator[Finding]:
         yield Finding(Message.DOCTOR_SETTINGS, Health.BAD, error.message)
         return
     yield from _settings(settings)
+    yield from _values(settings)
     yield from _sources(settings)
     yield from _servers(settings)
     yield from _database(settings)
@@ -143,6 +144,33 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
         detail += Message.DOCTOR_DISK_LOW.format(least=LEAST_FREE_GB)
     healthy = Health.GOOD if free >= LEAST_FREE_GB else Health.WARNING
     yield Finding("RAG_HOME", healthy if writable else Health.BAD, detail)
+
+
+def _values(settings: "Settings") -> Iterator[Finding]:
+    """Report the values that other commands would refuse when they first use them."""
+    from rag_resources.core.errors import InvalidParameterError
+    from rag_resources.database.ports import has_address
+    from rag_resources.documents.folder import PathPattern
+    from rag_resources.providers.registry import build_language_model, check_models
+
+    def check_address(variable: str, host: str) -> None:
+        if not has_address(host):
+            raise InvalidParameterError(
+                Message.ADDRESS_NOT_HERE.format(host=host, variable=variable)
+            )
+
+    checks = (
+        lambda: check_models(settings),
+        lambda: build_language_model(settings.llm_model, settings.servers),
+        lambda: settings.documents_pattern and PathPattern(settings.documents_pattern),
+        lambda: check_address("API_HOST", settings.api_host),
+        lambda: check_address("UI_HOST", settings.ui_host),
+    )
+    for check in checks:
+        try:
+            check()
+        except RagError as error:
+            yield Finding(Message.DOCTOR_SETTINGS, Health.BAD, error.message)
 
 
 def _sources(settings: "Settings") -> Iterator[Finding]:

@@ -25,7 +25,7 @@ def choose_port(preferred: int | None, *, host: str = HOST) -> int:
         port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)
         if _is_free(port, host):
             return port
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
@@ -40,8 +40,13 @@ def becomes_free(port: int, *, host: str = HOST) -> bool:
     return True
 
 
+def has_address(host: str) -> bool:
+    """Whether a server can listen on a host: an address of this machine, or a name of one."""
+    return _is_free(0, host)
+
+
 def _is_free(port: int, host: str) -> bool:
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # PostgreSQL sets this too: connections lingering from its last run do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -55,12 +55,14 @@ class PathPattern:
     name. The suffix is compared case-insensitively.
 
     Raises:
-        InvalidParameterError: The pattern has no field, an empty one, or one twice.
+        InvalidParameterError: The pattern has no field, an empty one, one twice, or a brace alone.
     """
 
     def __init__(self, pattern: str) -> None:
         names = _FIELD.findall(pattern)
-        if not names or len(set(names)) < len(names) or not all(name.strip() for name in names):
+        is_wrong = not names or len(set(names)) < len(names) or not all(map(str.strip, names))
+        rest = "".join(_FIELD.split(pattern)[::2])
+        if is_wrong or "{" in rest or "}" in rest:
             raise InvalidParameterError(Message.DOCUMENT_PATTERN.format(pattern=shown(pattern)))
         self._names = names
         self._whole = "/" in pattern

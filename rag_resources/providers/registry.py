@@ -3,7 +3,7 @@
 import re
 import threading
 
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
 from rag_resources.core.servers import Servers
@@ -17,6 +17,7 @@ from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.providers.openai_embeddings import OpenAIEmbedder
 from rag_resources.providers.prefixes import Prefixes
 from rag_resources.providers.protocols import Embedder, LanguageModel
+from rag_resources.settings import Settings
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
@@ -112,6 +113,27 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
                     model, base_url=_openai_address(servers), api_key=servers.openai_api_key
                 )
         return _language_models[key]
+
+
+def check_models(settings: Settings) -> None:
+    """Reject settings with unknown models; assets and tables are named after models.
+
+    Raises:
+        InvalidConfigurationError: Some variables are invalid; all are named with the valid values.
+    """
+    named = {
+        "EMBEDDING_MODELS": settings.embedding_models,
+        "NOTE_EMBEDDING_MODEL": (settings.note_embedding_model,),
+        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [settings.legacy_embedding_model])),
+    }
+    problems = [
+        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=MODEL_CHOICES)}"
+        for variable, models in named.items()
+        for model in models
+        if not is_model_name(model)
+    ]
+    if problems:
+        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
 def is_model_name(name: str) -> bool:

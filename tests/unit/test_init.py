@@ -12,12 +12,15 @@ from dotenv import dotenv_values
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.webserver import serve
+from rag_resources.api.running import free_port
 from rag_resources.cli import launch
 from rag_resources.cli.env_file import assignment
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.survey import likely_language, survey
-from rag_resources.settings import load_settings
+from rag_resources.settings import Settings, load_settings
 from tests.command_line import Outcome, call_rag, isolate
 
 Rag = Callable[..., Outcome]
@@ -188,6 +191,39 @@ def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
     assert found.read == {".md": 4, ".txt": 1}
     assert found.other == {".pdf": 1, ".jpg": 1}
     assert found.fields == {"Titulo": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("EMBEDDING_MODELS", "e5_smal", "EMBEDDING_MODELS: «e5_smal»"),
+        ("NOTE_EMBEDDING_MODEL", "xx", "NOTE_EMBEDDING_MODEL: «xx»"),
+        ("LLM_MODEL", "llama3", "«llama3»"),
+        ("API_HOST", "192.0.2.1", "API_HOST"),
+        ("UI_HOST", "no.hay.invalid", "UI_HOST"),
+        ("DOCUMENTS_PATTERN", "{tipo_{año}.pdf", "{tipo_{año}.pdf"),
+        ("DOCUMENTS_PATTERN", "{tipo}_año}.pdf", "{tipo}_año}.pdf"),
+    ],
+)
+def test_doctor_finds_what_other_commands_would_refuse(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    done = rag("doctor")
+    assert done.code == 1
+    assert said in done.out
+
+
+@pytest.mark.parametrize(
+    "start", [lambda settings: free_port(settings), lambda settings: serve(settings)]
+)
+def test_an_address_of_another_machine_is_not_a_port_that_is_taken(
+    start: Callable[[Settings], object],
+) -> None:
+    """192.0.2.0/24 is for documentation; no machine has it."""
+    settings = Settings(api_host="192.0.2.1", ui_host="192.0.2.1", api_port=8123, ui_port=3123)
+    with pytest.raises(InvalidParameterError, match=r"no tiene la dirección «192\.0\.2\.1»"):
+        start(settings)
 
 
 def test_doctor_writes_sizes_as_in_spanish(rag: Rag) -> None:
