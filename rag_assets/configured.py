@@ -51,7 +51,7 @@ def read_configured(settings: Settings) -> Configured:
     Raises:
         InvalidConfigurationError: A model of the settings is unknown.
     """
-    check_models(settings)
+    check_models(settings.models_by_variable)
     return Configured(settings, _configurations(settings))
 
 

@@ -337,6 +337,15 @@ class Settings(BaseSettings):
         return str(cls._absolute(Path(value.removeprefix("file://"))))
 
     @property
+    def models_by_variable(self) -> dict[str, tuple[str, ...]]:
+        """The embedding models that the settings name, by the variable that names them."""
+        return {
+            "EMBEDDING_MODELS": self.embedding_models,
+            "NOTE_EMBEDDING_MODEL": (self.note_embedding_model,),
+            "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [self.legacy_embedding_model])),
+        }
+
+    @property
     def servers(self) -> Servers:
         """Where the models of servers are."""
         return Servers(self.ollama_host, self.openai_base_url, self.openai_api_key)

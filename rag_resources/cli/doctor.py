@@ -160,7 +160,7 @@ def _values(settings: "Settings") -> Iterator[Finding]:
             )
 
     checks = (
-        lambda: check_models(settings),
+        lambda: check_models(settings.models_by_variable),
         lambda: build_language_model(settings.llm_model, settings.servers),
         lambda: settings.documents_pattern and PathPattern(settings.documents_pattern),
         lambda: check_address("API_HOST", settings.api_host),

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Mapping, Sequence
 
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.fusion_config import MODEL_NAME
@@ -17,7 +18,6 @@ from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.providers.openai_embeddings import OpenAIEmbedder
 from rag_resources.providers.prefixes import Prefixes
 from rag_resources.providers.protocols import Embedder, LanguageModel
-from rag_resources.settings import Settings
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
@@ -115,17 +115,15 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
         return _language_models[key]
 
 
-def check_models(settings: Settings) -> None:
-    """Reject settings with unknown models; assets and tables are named after models.
+def check_models(named: Mapping[str, Sequence[str]]) -> None:
+    """Reject unknown embedding models; assets and tables are named after models.
+
+    Args:
+        named: By the variable that names them.
 
     Raises:
         InvalidConfigurationError: Some variables are invalid; all are named with the valid values.
     """
-    named = {
-        "EMBEDDING_MODELS": settings.embedding_models,
-        "NOTE_EMBEDDING_MODEL": (settings.note_embedding_model,),
-        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [settings.legacy_embedding_model])),
-    }
     problems = [
         f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=MODEL_CHOICES)}"
         for variable, models in named.items()

@@ -77,7 +77,8 @@ def test_a_model_that_is_none_is_told_by_its_setting(
 @pytest.mark.parametrize("name", ["openai_text_embedding_3_small", "openai_mi_modelo"])
 def test_models_of_a_compatible_server_may_be_configured(name: str) -> None:
     """Under any name; they are not on a list, as those of Ollama are."""
-    check_models(Settings(embedding_models=(name,), note_embedding_model=name))
+    named = Settings(embedding_models=(name,), note_embedding_model=name)
+    check_models(named.models_by_variable)
 
 
 @pytest.mark.parametrize("url", ["sin-esquema", "postgresql://ana:se/creta@equipo/base"])
