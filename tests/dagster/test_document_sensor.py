@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,10 +34,10 @@ LAST = "dagster/asset_partition_range_end"
 class NewDocuments:
     """The sensor over a folder; it keeps its cursor as the daemon does."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
         self.folder = folder
         self.cursor: str | None = None
-        self.instance = dg.DagsterInstance.ephemeral()
+        self.instance = instance
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the folder."""
@@ -60,7 +61,7 @@ class NewDocuments:
 @pytest.fixture
 def new_documents(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> NewDocuments:
+) -> Iterator[NewDocuments]:
     """The sensor over a folder of two documents, none of which it has seen."""
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -72,10 +73,11 @@ def new_documents(
         DOCUMENTS_SOURCE=str(folder),
         FIRST_MONTH=f"{EARLIER - timedelta(days=40):%Y-%m}",
     )
-    made = NewDocuments(folder)
-    made.write("plan.txt", "El plan promete cien mil viviendas.")
-    made.write("acta.txt", "Acta de la sesión ordinaria.")
-    return made
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = NewDocuments(folder, instance)
+        made.write("plan.txt", "El plan promete cien mil viviendas.")
+        made.write("acta.txt", "Acta de la sesión ordinaria.")
+        yield made
 
 
 def test_a_new_file_asks_for_this_month_and_a_changed_one_for_that_of_its_arrival(
@@ -135,7 +137,7 @@ def test_another_folder_is_told_and_nothing_is_read_until_a_person_accepts(
     other.mkdir()
     (other / "nuevo.txt").write_text("Otro plan.", "utf-8")
     monkeypatch.setenv("DOCUMENTS_SOURCE", str(other))
-    sensor = NewDocuments(other)
+    sensor = NewDocuments(other, new_documents.instance)
     refusal = sensor.tick()
     assert isinstance(refusal, str)
     assert sensor.cursor is None
