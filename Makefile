@@ -143,7 +143,7 @@ $(RESULTS)/retrieval.txt:
 $(RESULTS)/questions.md: | $(PEERS_READY)
 	$(call made,$(BIN)/python -m tests.benchmarks.peers.turns $(DATA) --markdown $@~)
 $(RESULTS)/scale.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --markdown $@~ --plot $(RESULTS)/scale.png)
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --warm-up 1000 --markdown $@~ --plot $(RESULTS)/scale.png)
 $(RESULTS)/queries.md:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_queries --markdown $@~)
 $(RESULTS)/peers.md: | $(PEERS_READY)
