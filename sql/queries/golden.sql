@@ -173,6 +173,7 @@ LIMIT 1;
 -- returns: golden_id uuid, query text, missing uuid[], names text[]
 WITH deleted AS (
     SELECT DISTINCT ON (t.note_id) t.note_id, t.external_id FROM tombstones AS t
+    WHERE t.tenant_id = current_tenant()
     ORDER BY t.note_id, t.deleted_at DESC, t.content_sha256
 )
 
