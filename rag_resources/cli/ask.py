@@ -34,7 +34,7 @@ from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
-    from rag_resources.application.answers import Answers, Asked
+    from rag_resources.application.answers import Asked
     from rag_resources.cli.search_options import Search
     from rag_resources.core.citations import AnswerSentence, Citation
 
@@ -50,7 +50,7 @@ def ask(
     changed: SetOption = None,
     source: SourceOption = None,
     tag: TagOption = None,
-    note_id: NoteOption = None,
+    notes: NoteOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
     metadata: MetadataOption = None,
@@ -79,7 +79,7 @@ def ask(
         has_words=literal,
         source=source,
         tag=tag,
-        note_id=note_id,
+        notes=notes,
         since=since,
         until=until,
         metadata=metadata,
@@ -92,7 +92,7 @@ def ask(
             "ignored": tuple(ignored or ()),
             "literal": literal,
         }
-        asked = page.fill(app.answers, search, reading).reworded(told)
+        asked = page.fill(app, search, reading).reworded(told)
     response = asked.retrieval.response
     if as_json:
         write_json(asked.to_json())
@@ -129,13 +129,13 @@ class _Page:
         self._at_once = at_once
         self._numbers: dict[Citation, int] = {}
 
-    def fill(self, answers: "Answers", search: "Search", reading: dict[str, Any]) -> "Asked":
+    def fill(self, app: "Application", search: "Search", reading: dict[str, Any]) -> "Asked":
         """Ask, and return the whole answer."""
         from rag_resources.core.citations import AnswerSentence
 
         with ExitStack() as waiting:
             waiting.enter_context(working(Message.CLI_LOADING))
-            events = answers.stream(search.question, **search.arguments, **reading)
+            events = app.answers.stream(search.question, **search.arguments(app.notes), **reading)
             with closing(events):
                 for event in events:
                     if not isinstance(event, AnswerSentence):

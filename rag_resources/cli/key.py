@@ -9,7 +9,6 @@ import typer
 from rag_resources.cli.output import JsonOption, conclude, console, say, table, write_json
 from rag_resources.cli.search_options import (
     MetadataOption,
-    NoteOption,
     SinceOption,
     SourceOption,
     TagOption,
@@ -112,7 +111,10 @@ def scope(
     ] = 24,
     source: SourceOption = None,
     tag: TagOption = None,
-    note_id: NoteOption = None,
+    note_id: Annotated[
+        list[str] | None,
+        typer.Option("--note", metavar="UUID", help=Message.HELP_FILTER_NOTE_ID),
+    ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
     metadata: MetadataOption = None,

@@ -34,7 +34,7 @@ def retrieve(
     changed: SetOption = None,
     source: SourceOption = None,
     tag: TagOption = None,
-    note_id: NoteOption = None,
+    notes: NoteOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
     metadata: MetadataOption = None,
@@ -52,13 +52,13 @@ def retrieve(
         language=language,
         source=source,
         tag=tag,
-        note_id=note_id,
+        notes=notes,
         since=since,
         until=until,
         metadata=metadata,
     )
     with application() as app, working(Message.CLI_LOADING):
-        answered = app.retrieve(search.question, **search.arguments)
+        answered = app.retrieve(search.question, **search.arguments(app.notes))
         names = {} if as_json else app.notes.names(answered.response)
         default = app.settings.answer_language
     response = answered.response.reworded(told)

@@ -13,7 +13,9 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
 
 if TYPE_CHECKING:
+    from rag_resources.application.notes import Notes
     from rag_resources.core.filters import RetrievalFilters
+    from rag_resources.store.notes import StoredNote
 
 QuestionArgument = Annotated[str, typer.Argument(metavar="PREGUNTA", help=Message.HELP_QUESTION)]
 ConfigOption = Annotated[
@@ -36,7 +38,7 @@ TagOption = Annotated[
     list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_FILTER_TAG)
 ]
 NoteOption = Annotated[
-    list[str] | None, typer.Option("--note", metavar="UUID", help=Message.HELP_FILTER_NOTE)
+    list[str] | None, typer.Option("--note", metavar="NOTA", help=Message.HELP_FILTER_NOTE)
 ]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="FECHA", help=Message.HELP_FILTER_SINCE)
@@ -58,13 +60,44 @@ class Search:
     """A question, and where and how to search for what answers it.
 
     Attributes:
-        arguments: The other arguments of `Application.retrieve`.
-        is_filtered: Whether filters restrict the notes.
+        options: The other arguments of `Application.retrieve`, without filters.
+        filters: Those that need no database.
+        notes: The notes to search, by id or external id; empty searches all.
     """
 
     question: str
-    arguments: dict[str, Any]
-    is_filtered: bool
+    options: dict[str, Any]
+    filters: "RetrievalFilters"
+    notes: tuple[str, ...]
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether filters restrict the notes."""
+        return bool(self.notes) or not self.filters.is_empty
+
+    def arguments(self, stored: "Notes") -> dict[str, Any]:
+        """Return the other arguments of `Application.retrieve`.
+
+        Args:
+            stored: Where the notes are looked up.
+
+        Raises:
+            InvalidInputError: One of the notes does not exist, was deleted, or has a name that
+                several have.
+        """
+        note_ids = tuple(_present(stored, name).note_id for name in self.notes)
+        filters = self.filters.model_copy(update={"note_ids": note_ids})
+        return {**self.options, "filters": filters}
+
+
+def _present(stored: "Notes", name: str) -> "StoredNote":
+    from rag_resources.core.errors import InvalidParameterError
+    from rag_resources.store.notes import StoredNote
+
+    found = stored.find(name)
+    if isinstance(found, StoredNote):
+        return found
+    raise InvalidParameterError(Message.NOTE_IS_DELETED.format(name=found.external_id), name=name)
 
 
 def search_of(
@@ -77,6 +110,7 @@ def search_of(
     top_k: int | None,
     language: str | None,
     has_words: bool = True,
+    notes: list[str] | None = None,
     **filters: Any,
 ) -> Search:
     """Validate the options of a search, and speak to the reader in the language of its question.
@@ -93,6 +127,7 @@ def search_of(
         language: `--language`; None uses the settings'.
         has_words: Whether the question must have a word to search; `rag ask` can do without, since
             it asks back or follows up on an answer.
+        notes: `--note`, repeated.
         filters: See `filters_of`.
 
     Raises:
@@ -111,14 +146,13 @@ def search_of(
         check_words(query, spoken)
     if top_k is not None:
         check_top_k(top_k)
-    arguments = {
+    options = {
         "configuration": config,
         "overrides": nested_fields(fields),
         "top_k": top_k,
-        "filters": wanted,
         "language": language,
     }
-    return Search(query, arguments, not wanted.is_empty)
+    return Search(query, options, wanted, tuple(notes or ()))
 
 
 def given(**values: Any) -> dict[str, Any]:

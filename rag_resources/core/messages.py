@@ -1574,6 +1574,7 @@ class Message:
     HELP_FILTER_SOURCE: Template
     HELP_FILTER_TAG: Template
     HELP_FILTER_NOTE: Template
+    HELP_FILTER_NOTE_ID: Template
     HELP_FILTER_SINCE: Template
     HELP_FILTER_UNTIL: Template
     HELP_FILTER_METADATA: Template
@@ -1885,6 +1886,7 @@ class Message:
     NOTE_AMBIGUOUS: Template
     NOTE_NEWER_VERSION: Template
     NOTE_ALREADY_DELETED: Template
+    NOTE_IS_DELETED: Template
     NOTE_RESTORED: Template
     NOTE_RESTORED_NEXT: Template
     NOTE_LIFTED: Template

@@ -481,10 +481,7 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         (["x", "--set", "=3"], "--set: «=3» no tiene la forma nombre=valor"),
         (["x", "--source", ""], "--source: no puede estar vacío"),
         (["x", "--tag", "a", "--tag", "b" * 201], "--tag: tiene más de 200 caracteres"),
-        (
-            ["x", "--note", "gata"],
-            "--note: «gata» no es un identificador (UUID). El de una nota lo da «rag notes show",
-        ),
+        (["x", "--note", "gata"], "No hay ni ha habido ninguna nota «gata»"),
         (["x", "--since", "ayer"], "--since: «ayer» no es una fecha"),
         (["x", "--until", "2025-02-30"], "--until: «2025-02-30» no es una fecha"),
         (
@@ -509,9 +506,11 @@ def test_bad_questions_and_parameters_are_bad_input(
 
 
 def test_every_problem_of_the_filters_is_told_at_once(rag_db: Rag) -> None:
-    outcome = rag_db("retrieve", "x", "--since", "ayer", "--note", "1", "--tag", "")
+    outcome = rag_db(
+        "retrieve", "x", "--since", "ayer", "--metadata", "a=" + "b" * 1001, "--tag", ""
+    )
     assert outcome.code == 2
-    for option in ("--since", "--note", "--tag"):
+    for option in ("--since", "--metadata a", "--tag"):
         assert f"  - {option}: " in outcome.err
 
 
@@ -545,12 +544,15 @@ def test_filters_narrow_the_notes(indexed: Rag, options: list[str], expected: se
     assert found(indexed(*asked, *options)) == expected
 
 
-def test_a_note_is_chosen_by_its_id(indexed: Rag) -> None:
+def test_a_note_is_chosen_by_its_id_or_its_name(indexed: Rag) -> None:
     asked = ("retrieve", "gata furgoneta habas", "--config", CONFIGURATION, "--json")
     ids = {result["title"]: result["noteId"] for result in indexed(*asked).json["results"]}
     one, two = ids["Nota de gata"], ids["Nota de viaje"]
     assert found(indexed(*asked, "--note", one)) == {"gata"}
     assert found(indexed(*asked, "--note", one, "--note", two)) == {"gata", "viaje"}
+    assert found(indexed(*asked, "--note", "gata", "--note", two)) == {"gata", "viaje"}
+    answer = indexed("ask", "¿Dónde está la gata?", "--config", CONFIGURATION, "--note", "gata")
+    assert answer.code == 0, answer.err
 
 
 def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:

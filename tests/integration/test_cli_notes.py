@@ -113,6 +113,9 @@ def test_a_note_is_deleted_stays_away_and_is_restored(
     assert "rag notes restore" in deleted.out
     assert names(rag) == ["huerto", "furgo"]
     assert names(rag, "--deleted") == ["gata"]
+    refused = rag("retrieve", "gata", "--config", "fulltext", "--note", "gata")
+    assert (refused.code, refused.out) == (2, "")
+    assert "«rag notes restore gata»" in refused.err
 
     again = rag("ingest", folder, "--json").json
     assert (again["inserted"], again["unchanged"], again["leftOut"]) == (0, 2, 1)
