@@ -108,7 +108,7 @@ class _Exchange:
 
     async def _noted(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            self._status = int(message["status"])
             message["headers"] = [
                 *message.get("headers", ()),
                 (b"x-request-id", self._request_id.encode()),

@@ -255,7 +255,7 @@ class Evaluations:
             found = compare_by_name(connection, before, after, common_only=common_only)
         return found, found.comparison.inferiority(self.settings.gate.margin)
 
-    def power(self, *, difference: float | None) -> GoldenPower:
+    def power(self, *, difference: float) -> GoldenPower:
         """Return the power of the golden dataset to tell the evaluated configurations apart.
 
         Raises:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from rag_resources.core.power import GoldenPower, PairPower
 
 Difference = Annotated[
-    float | None,
+    float,
     typer.Option("--difference", metavar="D", help=Message.HELP_GOLDEN_DIFFERENCE),
 ]
 
 
-def power(difference: Difference = None, as_json: JsonOption = False) -> None:
+def power(difference: Difference = 0.05, as_json: JsonOption = False) -> None:
     """Say which differences the questions can detect."""
     with application() as opened:
         found = opened.evaluations.power(difference=difference)
@@ -37,12 +37,9 @@ def _show(found: "GoldenPower") -> None:
         "Hit_Rate@10",
         Message.COLUMN_SPREAD,
         "MRR@10",
+        Message.COLUMN_MORE.format(difference=found.difference, metric="Hit_Rate@10"),
+        Message.COLUMN_MORE.format(difference=found.difference, metric="MRR@10"),
     ]
-    if found.difference is not None:
-        columns += [
-            Message.COLUMN_MORE.format(metric="Hit_Rate@10"),
-            Message.COLUMN_MORE.format(metric="MRR@10"),
-        ]
     title = Message.POWER_TITLE.format(queries=found.queries, power=100 * POWER)
     rows = [_row(found, pair) for pair in found.pairs]
     console().print(table(columns, rows, title=title))
@@ -63,19 +60,15 @@ def _show(found: "GoldenPower") -> None:
 
 def _row(found: "GoldenPower", pair: "PairPower") -> list[str]:
     resolution = pair.resolution
-    cells = [
+    needed = (pair.requirement.hit_rate, pair.requirement.mrr)
+    return [
         pair.configuration or Message.POWER_ASSUMPTION,
         f"{resolution.discordance.share:.3f}",
         _difference(resolution.hit_rate),
         f"{resolution.discordance.spread:.3f}",
         _difference(resolution.mrr),
+        *(_more(found.queries, questions) for questions in needed),
     ]
-    if pair.requirement:
-        cells += [
-            _more(found.queries, needed)
-            for needed in (pair.requirement.hit_rate, pair.requirement.mrr)
-        ]
-    return cells
 
 
 def _difference(value: float | None) -> str:
@@ -111,8 +104,7 @@ def _pair(found: "GoldenPower", pair: "PairPower") -> dict[str, Any]:
         "discordance": resolution.discordance.share,
         "spread": resolution.discordance.spread,
         "smallestDifference": {"hitRateAt10": resolution.hit_rate, "mrrAt10": resolution.mrr},
-        "moreQueries": needed
-        and {
+        "moreQueries": {
             "hitRateAt10": needed.hit_rate and max(0, needed.hit_rate - found.queries),
             "mrrAt10": needed.mrr and max(0, needed.mrr - found.queries),
         },

@@ -19,7 +19,6 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application
-from rag_resources.cli.survey_report import given_date
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -213,7 +212,9 @@ def _created(stored: "StoredNote") -> str:
     origin = stored.metadata.get("createdAtOrigin")
     if origin is None:
         return _moment(stored.created_at)
-    return given_date(stored.created_at.astimezone(UTC), origin == "file_name")
+    is_named = origin == "file_name"
+    message = Message.UNDATED_FROM_NAME if is_named else Message.UNDATED_FROM_CHANGE
+    return message.format(date=stored.created_at.astimezone(UTC))
 
 
 def _deleted_rows(tombstone: "Tombstone", days: int) -> list[tuple[str, str]]:

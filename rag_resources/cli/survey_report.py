@@ -32,7 +32,7 @@ class _Rejected(Protocol):
 
 
 class Undated(Protocol):
-    """A note without a date of its own."""
+    """A note without a date."""
 
     @property
     def name(self) -> str:
@@ -41,10 +41,6 @@ class Undated(Protocol):
     @property
     def created_at(self) -> "datetime":
         """The date that it gets."""
-
-    @property
-    def from_name(self) -> bool:
-        """Whether the date is from the file's name; otherwise it is when the file was changed."""
 
 
 def show_survey(folder: Path, found: "Survey") -> None:
@@ -104,21 +100,18 @@ def show_unread(unread: "Sequence[_Rejected]") -> None:
 
 
 def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
-    """Show the first notes without a date, and the date that each gets."""
+    """Show the first notes without a date, and the date that each gets from its file."""
     if not undated:
         return
     columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
-    rows = [(item.name, given_date(item.created_at, item.from_name)) for item in undated[:shown]]
+    rows = [
+        (item.name, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
+        for item in undated[:shown]
+    ]
     title = Message.UNDATED_TITLE.format(count=count)
     console().print(table(columns, rows, title=title, prose=True))
     if count > len(rows):
         say(Message.UNDATED_MORE.format(count=count - len(rows)))
-
-
-def given_date(date: "datetime", from_name: bool) -> str:
-    """Say which date a note without one gets, and where the date is from."""
-    message = Message.UNDATED_FROM_NAME if from_name else Message.UNDATED_FROM_CHANGE
-    return message.format(date=date)
 
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:
@@ -166,7 +159,6 @@ def survey_json(
             {
                 "location": item.location,
                 "createdAt": item.created_at.isoformat(),
-                "from": "fileName" if item.from_name else "fileModified",
             }
             for item in found.undated
         ],

@@ -646,6 +646,8 @@ class Message:
     COMPARE_LEFT_OUT: Template
     COMPARE_FLIPS: Template
     COMPARE_FLIPS_SERVED: Template
+    RANKS_SERVED_LOST: Template
+    RANKS_SERVED_GAINED: Template
     COMPARE_FLIPS_SHOWN: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template

@@ -78,12 +78,12 @@ class PairPower:
     Attributes:
         configuration: Its name; None if the discordance is assumed.
         resolution: The smallest differences that can be shown now.
-        requirement: The questions needed for the wanted difference; None if none is wanted.
+        requirement: The questions needed for the wanted difference.
     """
 
     configuration: str | None
     resolution: Resolution
-    requirement: Requirement | None
+    requirement: Requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ class GoldenPower:
         queries: Number of golden questions.
         reference: The configuration that the others are compared with; None if the discordance is
             assumed.
-        difference: The wanted difference; None if none is wanted.
+        difference: The wanted difference, in (0, 1].
         pairs: At least one.
     """
 
     queries: int
     reference: str | None
-    difference: float | None
+    difference: float
     pairs: tuple[PairPower, ...]
 
 
@@ -109,7 +109,7 @@ def golden_power(
     reference: str | None,
     discordances: Mapping[str, Discordance],
     *,
-    difference: float | None = None,
+    difference: float,
 ) -> GoldenPower:
     """Return the power of a number of golden questions.
 
@@ -133,7 +133,7 @@ def golden_power(
             PairPower(
                 name,
                 resolution(queries, discordance),
-                None if difference is None else requirement(difference, discordance),
+                requirement(difference, discordance),
             )
             for name, discordance in pairs
         ),

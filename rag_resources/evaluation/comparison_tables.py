@@ -89,9 +89,12 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
 
 
 def ranks_in_words(flip: Flip) -> str:
-    """Return the ranks before and after; `@final` says that only what a user gets changed."""
+    """Return the ranks before and after, and how the flip went if only what users get changed."""
     ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
-    return f"{ranks} (@final)" if flip.is_served_only else ranks
+    if not flip.is_served_only:
+        return ranks
+    message = Message.RANKS_SERVED_LOST if flip.is_lost else Message.RANKS_SERVED_GAINED
+    return message.format(ranks=ranks)
 
 
 def attribution_table(found: Attribution) -> ReportTable:

@@ -11,7 +11,7 @@ from rag_resources.store.golden import list_golden
 from rag_resources.store.promotions import evaluation_of_serving
 
 
-def read_power(connection: Connection, *, difference: float | None = None) -> GoldenPower:
+def read_power(connection: Connection, *, difference: float) -> GoldenPower:
     """Return the power of the golden dataset to tell the evaluated configurations apart.
 
     The reference is the evaluation of what serves, or else the best one. The latest evaluation of

@@ -27,18 +27,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Undated:
-    """A note without a date of its own, and the date that it gets instead.
+    """A note that neither states its date nor has it in its name, so it gets its file's.
 
     Attributes:
         name: Its identifier, as in the list of notes.
         location: Where it is: file, or file and line.
-        from_name: Whether the date is from the file's name; otherwise the file was changed then.
+        created_at: When the file was changed.
     """
 
     name: str
     location: str
     created_at: datetime
-    from_name: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class IngestReport:
         left_out: Records of deleted notes with the reasons, the first `NAMED_REJECTIONS`.
         left_out_count: Number of all records of deleted notes.
         elsewhere: Records of partitions that this run does not process.
-        undated: Records without a date of their own, the first `NAMED_REJECTIONS`.
+        undated: Records without a date, the first `NAMED_REJECTIONS`.
         undated_count: Number of all of them.
     """
 
@@ -204,11 +203,11 @@ def _in_order(
             yield written.result()
 
 
-def undated_of(record: NoteRecord) -> Undated:
-    """Describe a record without a date of its own."""
-    origin = record.metadata["createdAtOrigin"]
-    created_at = record.created_at.astimezone(UTC)
-    return Undated(record.external_id, record.location, created_at, origin == "file_name")
+def undated_of(record: NoteRecord) -> Undated | None:
+    """Describe a record that has no date; None if it has one, if only in its name."""
+    if record.metadata.get("createdAtOrigin") != "file_modified":
+        return None
+    return Undated(record.external_id, record.location, record.created_at.astimezone(UTC))
 
 
 def _reject(report: IngestReport, record: RejectedRecord) -> None:
@@ -238,10 +237,10 @@ def _wanted(
         if isinstance(record, RejectedRecord):
             _reject(report, record)
         elif keep(record.created_at):
-            if "createdAtOrigin" in record.metadata:
+            if undated := undated_of(record):
                 report.undated_count += 1
                 if len(report.undated) < NAMED_REJECTIONS:
-                    report.undated.append(undated_of(record))
+                    report.undated.append(undated)
             yield record
         else:
             report.elsewhere += 1

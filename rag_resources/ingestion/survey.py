@@ -123,8 +123,8 @@ def _add(found: Survey, record: NoteRecord) -> None:
     created_at = record.created_at.astimezone(UTC)
     found.months[f"{created_at:%Y-%m}"] += 1
     found.sizes.append(len(record.content))
-    if "createdAtOrigin" in record.metadata:
-        found.undated.append(undated_of(record))
+    if undated := undated_of(record):
+        found.undated.append(undated)
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
     opening = record.content[:OPENING_CHARS]
     if language := likely_language(opening):

@@ -32,17 +32,15 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class UndatedNote:
-    """A note without a date of its own.
+    """A note that neither states its date nor has it in its name.
 
     Attributes:
         name: Its identifier in its source.
-        created_at: The date that it got.
-        from_name: Whether the date is from the file's name; otherwise the file was changed then.
+        created_at: When its file was changed.
     """
 
     name: str
     created_at: datetime
-    from_name: bool
 
 
 def replace_rejections(
@@ -77,9 +75,7 @@ def list_rejections(
 
 
 def list_undated(connection: Connection, *, limit: int) -> tuple[list[UndatedNote], int]:
-    """Return notes without a date of their own, and how many there are without the limit."""
+    """Return notes without a date, newest first, and how many there are without the limit."""
     rows = list(queries().list_undated(connection, row_limit=limit))
-    found = [
-        UndatedNote(row.external_id, row.created_at, row.origin == "file_name") for row in rows
-    ]
+    found = [UndatedNote(row.external_id, row.created_at) for row in rows]
     return found, rows[0].total if rows else 0

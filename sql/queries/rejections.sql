@@ -28,13 +28,11 @@ WHERE r.tenant_id = current_tenant()
 ORDER BY r.source, r.root, r.position LIMIT :row_limit;
 
 -- name: list_undated
--- The notes whose source states no date, with the date that they got, newest first.
+-- The notes whose source states no date, not even in the name, with the date of their file, newest first.
 -- params:  row_limit int
--- returns: external_id text, created_at timestamptz, origin text (file_name or file_modified), total bigint (without
---          the limit)
+-- returns: external_id text, created_at timestamptz, total bigint (without the limit)
 SELECT
-    coalesce(n.external_id, n.id::text) AS external_id, n.created_at, n.metadata ->> 'createdAtOrigin' AS origin,
-    count(*) OVER () AS total
+    coalesce(n.external_id, n.id::text) AS external_id, n.created_at, count(*) OVER () AS total
 FROM notes AS n
-WHERE n.tenant_id = current_tenant() AND n.metadata ? 'createdAtOrigin'
+WHERE n.tenant_id = current_tenant() AND n.metadata ->> 'createdAtOrigin' = 'file_modified'
 ORDER BY n.created_at DESC, n.id LIMIT :row_limit;

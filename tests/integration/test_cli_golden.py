@@ -546,6 +546,7 @@ def test_power_of_the_questions(rag: Rag, database: Database) -> None:
     assert assumed.code == 0
     assert Message.POWER_ASSUMED in assumed.err
     assert Message.POWER_NONE in assumed.err
+    assert "0.05" in assumed.out
 
     relevant, other = UUID(int=1), UUID(int=2)
     found = {DEFAULT_CONFIGURATION: 7, "fulltext": 10, "copy": 7}

@@ -82,7 +82,8 @@ def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
         (False, True),
     ]
     assert found[1].newcomers == (note(7), note(8), note(5))
-    assert ranks_in_words(found[1]) == "1 → 4 (@final)"
+    assert ranks_in_words(found[1]) == "1 → 4 (@final: perdida)"
+    assert ranks_in_words(found[2]) == "2 → 1 (@final: ganada)"
 
 
 def test_what_users_get_counts_only_if_both_evaluations_measured_it() -> None:

@@ -74,7 +74,12 @@ def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folde
     (row,) = (line.split() for line in done.out.splitlines() if given in line)
     assert row[0] == "c"  # As `rag notes` and `rag run` name it.
     [undated] = rag("init", folder, "--dry-run", "--json").json["undated"]
-    assert (undated["location"], undated["from"]) == ("c.txt", "fileModified")
+    assert (undated["location"], undated["createdAt"]) == ("c.txt", modified.isoformat())
+
+
+def test_a_date_in_the_name_of_the_file_is_the_date_of_the_note(rag: Rag, folder: Path) -> None:
+    (folder / "c.txt").rename(folder / "2025-03-14 c.txt")
+    assert rag("init", folder, "--dry-run", "--json").json["undated"] == []
 
 
 def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:

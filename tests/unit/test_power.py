@@ -128,8 +128,8 @@ def test_discordance_is_measured_on_the_common_questions() -> None:
 
 
 def test_without_evaluations_the_discordance_is_assumed() -> None:
-    found = golden_power(132, "hybrid", {})
+    found = golden_power(132, "hybrid", {}, difference=0.05)
     assert found.reference is None
     assert [pair.configuration for pair in found.pairs] == [None]
     assert found.pairs[0].resolution == resolution(132, ASSUMED)
-    assert found.pairs[0].requirement is None
+    assert found.pairs[0].requirement == requirement(0.05, ASSUMED)
