@@ -54,6 +54,7 @@ nightly_retrieval_log = dg.ScheduleDefinition(
 @dg.schedule(
     name="nightly_answer_log",
     target=dg.AssetSelection.assets(ANSWER_LOG),
+    description=Message.SCHEDULE_ANSWER_LOG,
     cron_schedule="9 0 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -14,7 +14,7 @@ from rag_resources.core.configuration import (
     RetrievalConfig,
     parse_configuration,
 )
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.texts import joined
@@ -168,7 +168,7 @@ def _read(path: Path, *, headline: str) -> tuple[Any, Lines]:
     try:
         return load_yaml(path.read_text(encoding="utf-8"), prepare=prepare), lines
     except (OSError, UnicodeDecodeError) as error:
-        problem = Message.FILE_NOT_READABLE.format(path=path)
+        problem = unreadable(path, error)
         raise InvalidConfigurationError(headline, [problem]) from error
     except DuplicateKeyError as error:
         problem = Message.CONFIGURATION_DUPLICATE_KEY.format(key=shown(error.key), line=error.line)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, unreadable
 from rag_resources.core.messages import Message
 
 PRIVATE = 0o600
@@ -107,9 +107,7 @@ class LocalFiles(Files):
         try:
             return path.read_bytes()
         except OSError as error:
-            raise InvalidParameterError(
-                Message.FILE_NOT_READABLE.format(path=path), path=path
-            ) from error
+            raise InvalidParameterError(unreadable(path, error), path=path) from error
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -127,9 +125,7 @@ class LocalFiles(Files):
         try:
             found = sorted(each.name for each in path.iterdir()) if path.exists() else []
         except OSError as error:
-            raise InvalidParameterError(
-                Message.FILE_NOT_READABLE.format(path=path), path=path
-            ) from error
+            raise InvalidParameterError(unreadable(path, error), path=path) from error
         yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
 
     def where(self, name: str = "") -> str:
@@ -222,6 +218,11 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
         name.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+def set_aside(path: Path) -> None:
+    """Rename a file that is about to be replaced; the suffix `.anterior` keeps it."""
+    path.replace(path.with_name(f"{path.name}.anterior"))
 
 
 def make_private(root: Path) -> None:

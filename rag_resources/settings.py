@@ -24,7 +24,11 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 from rag_resources.core.answer_context import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.download_config import DownloadConfig
-from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
+from rag_resources.core.errors import (
+    InvalidConfigurationError,
+    InvalidParameterError,
+    unreadable,
+)
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
@@ -457,7 +461,7 @@ def load_settings(**overrides: Any) -> Settings:
         problems = [_as_variable(problem) for problem in describe_problems(error, Settings)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
     except UnicodeDecodeError as error:
-        problems = [Message.FILE_NOT_READABLE.format(path=".env")]
+        problems = [unreadable(".env", error)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
     except SettingsError as error:  # A whole group of fields was set, but not as JSON.
         group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")

@@ -5,13 +5,14 @@ from pydantic import Field
 
 from rag_assets.evaluation.attribution import answers_metadata, attribution_metadata
 from rag_assets.labels import labelled
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
 from rag_resources.resources import RagResource
 
 
-class CompareConfig(dg.Config):
+class CompareConfig(LaunchpadConfig):
     """Two evaluations, as the launchpad asks for them."""
 
     before: str = Field(description=Message.HELP_COMPARE_BEFORE)

@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.configured import Configured
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
@@ -25,7 +26,7 @@ from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
 
 
-class BatchConfig(dg.Config):
+class BatchConfig(LaunchpadConfig):
     """What a person may say of a batch, as the launchpad asks for it."""
 
     override_quality_gate: str = Field(default="", description=Message.FIELD_OVERRIDE_QUALITY_GATE)

@@ -4,12 +4,13 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.labels import labelled
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
 
 
-class PromoteTenantConfig(dg.Config):
+class PromoteTenantConfig(LaunchpadConfig):
     """Whom to give them, as the launchpad asks for it."""
 
     tenant: str = Field(description=Message.FIELD_TENANT)

@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.labels import labelled
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -13,7 +14,7 @@ from rag_resources.resources import RagResource
 MEGABYTE = 1_000_000
 
 
-class RetireConfig(dg.Config):
+class RetireConfig(LaunchpadConfig):
     """What to retire, as the launchpad asks for it."""
 
     model: str = Field(description=Message.FIELD_RETIRE_MODEL)

@@ -5,12 +5,13 @@ from collections.abc import Collection
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.launchpad import LaunchpadConfig
 from rag_resources.application.notes import Notes
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.content_source import ContentSource
 
 
-class SourceConfig(dg.Config):
+class SourceConfig(LaunchpadConfig):
     """What a person may say of the source, as the launchpad asks for it."""
 
     sample: bool = Field(default=False, description=Message.FIELD_SAMPLE)

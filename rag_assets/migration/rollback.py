@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.labels import labelled
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
@@ -16,7 +17,7 @@ from rag_resources.resources import RagResource
 from rag_resources.store.progress import Progress
 
 
-class ReasonConfig(dg.Config):
+class ReasonConfig(LaunchpadConfig):
     """Why, as the launchpad asks for it."""
 
     reason: str = Field(default="", description=Message.FIELD_ROLLBACK_REASON)

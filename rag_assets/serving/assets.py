@@ -9,6 +9,7 @@ from pydantic import Field
 from rag_assets.configured import Configured
 from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.labels import labelled
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.serving.metadata import serving_metadata
 from rag_resources.core.messages import Message
@@ -16,7 +17,7 @@ from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
 
 
-class PromotionConfig(dg.Config):
+class PromotionConfig(LaunchpadConfig):
     """What to promote, as the launchpad asks for it."""
 
     configuration: str = Field(default="", description=Message.FIELD_CANDIDATE)

@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.labels import labelled, stage_times
+from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.markdown import plain, without_marks
@@ -25,7 +26,7 @@ from rag_resources.retrieval.notices import INTENT_WORDS, parts_in_words
 PASSAGE_CHARS = 240
 
 
-class RetrieveConfig(dg.Config):
+class RetrieveConfig(LaunchpadConfig):
     """A question, as the launchpad asks for it."""
 
     question: str = Field(description=Message.FIELD_QUESTION)
@@ -70,11 +71,7 @@ def retrieve_passages(
     name="retrieve",
     description=Message.JOB_RETRIEVE,
     config=dg.RunConfig(
-        ops={
-            "retrieve_passages": RetrieveConfig(
-                question=Message.EXAMPLE_QUESTION, strategy="hybrid", top_k=5
-            )
-        }
+        ops={"retrieve_passages": RetrieveConfig(question=Message.EXAMPLE_QUESTION)}
     ),
 )
 def retrieve_job() -> None:

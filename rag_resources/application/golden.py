@@ -107,13 +107,14 @@ class Golden:
         """
         return restore_golden(self.database, moment)
 
-    def export(self, path: Path, *, moment: str | None = None) -> int:
+    def export(self, path: Path, *, moment: str | None = None, force: bool = False) -> int:
         """Write the questions to a file, as they are or were, and return how many.
 
         Raises:
-            RagError: There is no such moment, or the file cannot be written.
+            RagError: There is no such moment, or the file cannot be written, or exists with other
+                content without `force`.
         """
-        return export_golden(self.database, path, moment=moment)
+        return export_golden(self.database, path, moment=moment, force=force)
 
     def read_file(self, path: Path) -> GoldenFile:
         """Read a file and check it against the stored notes; nothing is stored.

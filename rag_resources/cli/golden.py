@@ -102,11 +102,12 @@ def export_file(
     moment: Annotated[
         str | None, typer.Option("--at", metavar="MOMENTO", help=Message.HELP_GOLDEN_AT)
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help=Message.HELP_GOLDEN_FORCE)] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the questions to a file."""
     with application() as opened:
-        count = opened.golden.export(path, moment=moment)
+        count = opened.golden.export(path, moment=moment, force=force)
     message = Message.GOLDEN_EXPORTED.format(count=count, path=path)
     conclude(message, {"path": str(path), "questions": count}, as_json=as_json)
 

@@ -24,7 +24,6 @@ MAX_DRAFTS = 200
 QUESTIONS_FILE = Path("preguntas.json")
 DEFAULT_HOME = Path(".rag")
 OWN_HOME = Path(".rag-notas")
-FORMER = ".anterior"
 
 
 def init(
@@ -214,13 +213,13 @@ def _write(
 
 
 def _write_file(path: Path, text: str, *, force: bool) -> bool:
-    from rag_resources.files import PRIVATE, write_atomically
+    from rag_resources.files import PRIVATE, set_aside, write_atomically
 
     if path.exists():
         if not force:
             note(Message.INIT_KEPT.format(path=path))
             return False
-        path.replace(path.with_name(path.name + FORMER))
+        set_aside(path)
     try:
         write_atomically(path, text, mode=PRIVATE)
     except OSError as error:

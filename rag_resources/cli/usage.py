@@ -152,7 +152,11 @@ def _other_problem(error: TyperException) -> str:
         )
     extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
     if extra:
-        return Message.USAGE_EXTRA_ARGUMENTS.format(arguments=extra[1])
+        takes_some = context and any(
+            isinstance(own, TyperArgument) for own in context.command.params
+        )
+        message = Message.USAGE_EXTRA_ARGUMENTS if takes_some else Message.USAGE_NO_ARGUMENTS
+        return message.format(arguments=extra[1])
     return error.message
 
 

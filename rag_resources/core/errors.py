@@ -41,6 +41,7 @@ the offending values for the log.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
 
 
@@ -220,3 +221,15 @@ class MigrationHeldError(RagError):
 
 class RollbackRefusedError(RagError):
     """The rollback target cannot serve; nothing was changed."""
+
+
+def unreadable(path: object, error: OSError | UnicodeDecodeError) -> Text:
+    """Say why a file could not be read."""
+    causes = {
+        FileNotFoundError: Message.FILE_NOT_FOUND,
+        IsADirectoryError: Message.FILE_IS_A_FOLDER,
+        PermissionError: Message.FILE_NOT_PERMITTED,
+        UnicodeDecodeError: Message.FILE_NOT_UTF8,
+    }
+    message = causes.get(type(error), Message.FILE_NOT_READABLE)
+    return message.format(path=path)

@@ -461,6 +461,10 @@ class Message:
     GOLDEN_JSON_LIMITS: Template
     GOLDEN_NO_TEXT: Template
     FILE_NOT_READABLE: Template
+    FILE_NOT_FOUND: Template
+    FILE_IS_A_FOLDER: Template
+    FILE_NOT_PERMITTED: Template
+    FILE_NOT_UTF8: Template
     FILE_NOT_WRITABLE: Template
     GOLDEN_EMPTY: Template
 
@@ -906,6 +910,7 @@ class Message:
     SCHEDULE_PURGE: Template
     SCHEDULE_ARCHIVE: Template
     SCHEDULE_LOG: Template
+    SCHEDULE_ANSWER_LOG: Template
     SENSOR_AUTOMATION: Template
 
     # first_steps.toml
@@ -1534,6 +1539,7 @@ class Message:
     USAGE_OPTION_WITHOUT_VALUE: Template
     USAGE_INVALID_VALUE: Template
     USAGE_EXTRA_ARGUMENTS: Template
+    USAGE_NO_ARGUMENTS: Template
     CLI_ADDRESS_UNKNOWN: Template
     HELP_RAG: Template
     HELP_DEBUG: Template
@@ -1603,6 +1609,7 @@ class Message:
     HELP_GOLDEN_VALIDATE: Template
     HELP_GOLDEN_FILE: Template
     HELP_GOLDEN_AT: Template
+    HELP_GOLDEN_FORCE: Template
     HELP_GOLDEN_LIST: Template
     HELP_GOLDEN_SHOW: Template
     HELP_GOLDEN_ADD: Template
@@ -1783,6 +1790,7 @@ class Message:
     POWER_NONE: Template
     POWER_TOO_MANY: Template
     GOLDEN_EXPORTED: Template
+    GOLDEN_EXPORT_EXISTS: Template
     GOLDEN_VALID: Template
     GOLDEN_CHECKED_FORM: Template
     GOLDEN_CHECKED_FOLDER: Template

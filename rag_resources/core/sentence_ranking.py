@@ -26,6 +26,8 @@ _BEGINNING = 4
 _CELLS = "|"
 _MARKDOWN_HEADING = re.compile(r"#{1,6} ")
 _LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
+_TABLE_RULE = re.compile(r"[\s|:+-]+")
+_DIGIT = re.compile(r"\d")
 
 
 class SentenceFeature(StrEnum):
@@ -99,7 +101,8 @@ class Sentence:
         passage: Index of the passage, from 0.
         span: In the passage.
         text: On one line.
-        is_heading: Whether it is a heading of its passage, or written as a Markdown heading.
+        is_heading: Whether it is a heading of its passage, written as a Markdown heading, or the
+            row of a table that names its columns.
     """
 
     passage: int
@@ -142,11 +145,11 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
     found: dict[str, Sentence] = {}
     for index, passage in enumerate(passages):
         headings = {" ".join(own.split()) for own in passage.headings}
-        for span in _sentences(passage.text):
+        for span, names_columns in _sentences(passage.text):
             text = " ".join(passage.text[span.start : span.end].split())
             if text not in found:
                 is_heading = text in headings or bool(_MARKDOWN_HEADING.match(text))
-                found[text] = Sentence(index, span, text, is_heading)
+                found[text] = Sentence(index, span, text, is_heading or names_columns)
     return list(found.values())
 
 
@@ -292,14 +295,28 @@ def _content(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _sentences(text: str) -> tuple[Span, ...]:
-    """Return the sentences of a text; for a table, its rows."""
-    found: list[Span] = []
+def _sentences(text: str) -> tuple[tuple[Span, bool], ...]:
+    """Return the sentences of a text, or a table's rows, and which of them name columns."""
+    found: list[tuple[Span, bool]] = []
     for span in sentences(text):
         lines = [
             Span(span.start + line.start(), span.start + line.end())
             for line in _LINE.finditer(text[span.start : span.end])
         ]
-        is_table = all(_CELLS in text[line.start : line.end] for line in lines)
-        found += lines if is_table else [span]
+        rows = [text[line.start : line.end] for line in lines]
+        if all(_CELLS in row for row in rows):
+            heads = _header_rows(rows)
+            found += [(line, place < heads) for place, line in enumerate(lines)]
+        else:
+            found.append((span, False))
     return tuple(found)
+
+
+def _header_rows(rows: Sequence[str]) -> int:
+    """Return how many of a table's first rows only name its columns.
+
+    Those are a row and the line of dashes below it, or a row without digits above rows with some.
+    """
+    if len(rows) > 1 and _TABLE_RULE.fullmatch(rows[1]):
+        return 2
+    return int(not _DIGIT.search(rows[0]) and any(_DIGIT.search(row) for row in rows[1:]))

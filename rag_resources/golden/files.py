@@ -10,6 +10,7 @@ from rag_resources.core.errors import (
     InvalidGoldenDatasetError,
     InvalidParameterError,
     InvalidSourceError,
+    unreadable,
 )
 from rag_resources.core.golden import GoldenEntry, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
@@ -18,7 +19,7 @@ from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection, Database
-from rag_resources.files import PRIVATE, write_atomically
+from rag_resources.files import PRIVATE, set_aside, write_atomically
 from rag_resources.golden.document_places import name_notes_of_pages
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import (
@@ -187,7 +188,9 @@ def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
         return write_golden(connection, entries, replace=True, origin=origin)
 
 
-def export_golden(database: Database, path: Path, *, moment: str | None = None) -> int:
+def export_golden(
+    database: Database, path: Path, *, moment: str | None = None, force: bool = False
+) -> int:
     """Write the dataset to a file atomically and return its number of questions.
 
     Args:
@@ -195,18 +198,23 @@ def export_golden(database: Database, path: Path, *, moment: str | None = None) 
         path: The file to write.
         moment: A version, golden hash or time of the history, as `find_version` accepts it; None
             exports the dataset as it is now.
+        force: Whether to replace a file with other content; it is kept beside the new one.
 
     Raises:
-        InvalidParameterError: The history has no such moment.
+        InvalidParameterError: The history has no such moment, or the file exists with other
+            content.
         InvalidSourceError: The file cannot be written.
     """
     with database.transaction() as connection:
         entries = list_golden(connection) if moment is None else _entries_at(connection, moment)
-    text = json.dumps(
-        {"entries": [entry.to_json() for entry in entries]}, ensure_ascii=False, indent=1
-    )
+    fields = {"entries": [entry.to_json() for entry in entries]}
+    text = json.dumps(fields, ensure_ascii=False, indent=1) + "\n"
     try:
-        write_atomically(path, f"{text}\n", mode=PRIVATE)
+        if path.is_file() and path.read_bytes() != text.encode():
+            if not force:
+                raise InvalidParameterError(Message.GOLDEN_EXPORT_EXISTS.format(path=path))
+            set_aside(path)
+        write_atomically(path, text, mode=PRIVATE)
     except OSError as error:
         raise InvalidSourceError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
     return len(entries)
@@ -292,7 +300,7 @@ def load_json(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSourceError(Message.FILE_NOT_READABLE.format(path=path)) from error
+        raise InvalidSourceError(unreadable(path, error)) from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

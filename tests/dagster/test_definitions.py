@@ -181,6 +181,19 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     for name in ("new_notes", "outside_runs", "failed_runs", "automation"):
         sensor = defs.resolve_sensor_def(name)
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING, name
+    told = (*defs.resolve_all_job_defs(), *(defs.schedules or ()), *(defs.sensors or ()))
+    assert not [each.name for each in told if not (each.description or each.name.startswith("__"))]
+
+
+def test_the_launchpad_shows_no_docstring(defs: dg.Definitions) -> None:
+    """They are for programmers, in English; the fields say what they are for."""
+    described = [
+        (job.name, node.name)
+        for job in defs.resolve_all_job_defs()
+        for node in job.all_node_defs
+        if isinstance(node, dg.OpDefinition) and node.config_schema.description
+    ]
+    assert described == []
 
 
 def test_the_definitions_hold_together(defs: dg.Definitions) -> None:

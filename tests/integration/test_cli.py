@@ -777,7 +777,14 @@ def test_golden_round_trip(rag_db: Rag, folder: Path, golden_file: Path, tmp_pat
     exported = tmp_path / "exportado.json"
     assert rag_db("golden", "export", exported).out.strip().endswith(": 0.")
     assert rag_db("golden", "import", golden_file).code == 0
-    assert rag_db("golden", "export", exported).out.strip().endswith(": 3.")
+    refused = rag_db("golden", "export", exported)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--force" in refused.err
+    assert json.loads(exported.read_text("utf-8"))["entries"] == []
+    assert rag_db("golden", "export", exported, "--force").out.strip().endswith(": 3.")
+    assert rag_db("golden", "export", exported).code == 0  # It has this content already.
+    kept = exported.with_name("exportado.json.anterior")
+    assert json.loads(kept.read_text("utf-8"))["entries"] == []
     entries = json.loads(exported.read_text("utf-8"))["entries"]
     assert {entry["query"] for entry in entries} == set(QUESTIONS)
     exported.write_text(json.dumps(entries[:1]), "utf-8")

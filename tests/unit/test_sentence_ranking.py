@@ -135,3 +135,26 @@ def test_a_heading_answers_if_it_has_what_is_asked_for_or_nothing_else_has_its_w
     assert first_of("¿Cuánto es la cuota del gimnasio?", priced).startswith("# Cuota")
     alone = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
     assert first_of("¿Qué hay de la cuota?", alone) == "# Cuota del gimnasio"
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("Plaza | Euros al mes\nMoto | 31\nFurgoneta | 82", ["Plaza | Euros al mes"]),
+        ("| Obra | Fin |\n|---|:-:|\n| Lonja | mayo |", ["| Obra | Fin |", "|---|:-:|"]),
+        ("Conserje | Benito\nPortera | Amparo", []),
+        ("Moto | 31\nFurgoneta | 82", []),
+        ("Moto | Furgoneta", []),
+    ],
+)
+def test_the_row_that_names_the_columns_of_a_table_is_a_heading(
+    table: str, columns: list[str]
+) -> None:
+    found = sentences_of([ScoredPassage(table)])
+    assert [own.text for own in found if own.is_heading] == columns
+
+
+def test_the_price_is_in_the_row_and_not_in_the_names_of_the_columns() -> None:
+    table = "Plaza | Euros al mes\nMoto | 31\nFurgoneta | 82"
+    question = "¿Cuántos euros al mes cuesta la plaza de una furgoneta?"
+    assert first_of(question, ScoredPassage(table)) == "Furgoneta | 82"

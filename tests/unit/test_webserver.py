@@ -105,6 +105,7 @@ def process(code: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_the_address_is_told_once_the_page_answers() -> None:
     """A server that still refuses is not ready; one whose process has ended is not waited for."""
+    _Answering.asked = 0
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://{reached_at('0.0.0.0')}:{server.server_port}/server_info"

@@ -57,7 +57,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("init notas --questions 900", ["--questions", "900"]),
     ("completion tcsh", ["«SHELL»", "«tcsh»", "bash"]),
     ("import-squad roto.json", ["roto.json", "línea 1"]),
-    ("experiment no.yaml", ["no.yaml", "no existe"]),
+    ("experiment no.yaml", ["no.yaml", "No existe no.yaml"]),
     ("migration estatus", ["«estatus»", "¿Querías decir status?"]),
 ]
 

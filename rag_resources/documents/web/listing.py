@@ -12,7 +12,7 @@ import httpx
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from rag_resources.core.download_config import DownloadConfig
-from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
+from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, unreadable
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import RejectedRecord
@@ -55,7 +55,7 @@ def listed_urls(path: Path) -> Iterator[WebAddress | RejectedRecord]:
         with path.open("rb") as file:
             text = file.read(MOST_LIST_BYTES + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSourceError(Message.FILE_NOT_READABLE.format(path=name)) from error
+        raise InvalidSourceError(unreadable(name, error)) from error
     if len(text) > MOST_LIST_BYTES:
         raise InvalidSourceError(Message.URL_LIST_LARGE.format(path=name))
     if path.suffix.lower() == ".csv":
