@@ -118,7 +118,7 @@ def _how_sure(asked: Asked, language: str) -> str:
 
 def _source(citation: Citation, language: str) -> str:
     """Return which note is cited, of what day, and where in it."""
-    parts = [citation.title or str(citation.note_id)]
+    parts = [citation.label]
     if citation.created_at:
         parts.append(day(citation.created_at, language))
     if citation.place and (where := parts_in_words(citation.place.places)):

@@ -130,8 +130,8 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
 
 
 def _title(result: RetrievalResult) -> str:
-    """Return the title of a passage's note, as a link to its month among the notes."""
-    title = plain(_cut(result.title, 60)) or "–"
+    """Return which note a passage is from, as a link to its month among the notes."""
+    title = plain(_cut(result.label, 60))
     if result.created_at is None:
         return title
     month = f"{result.created_at.astimezone(UTC):%Y-%m}-01"

@@ -103,6 +103,7 @@ def _citation(
         span.end,
         note.content_sha256,
         result.title,
+        result.external_id,
         result.created_at,
         place,
     )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from rag_resources.core.answer_log import LoggedCitation
+from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import Place, places_of
 from rag_resources.database.pool import Connection
 from rag_resources.store.documents import fetch_spans
@@ -28,6 +29,7 @@ class CitationNow:
     Attributes:
         text: The cited text; None if the note was edited or is gone.
         title: The note's present title; empty if it is gone.
+        external_id: As in `core.types.Note`; empty if it is gone.
         places: Where the range is in its document; none if the note is not a section of one, was
             edited, or is gone.
     """
@@ -36,8 +38,14 @@ class CitationNow:
     state: CitationState
     text: str | None = None
     title: str = ""
+    external_id: str = ""
     created_at: datetime | None = None
     places: tuple[Place, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What people are shown of the note."""
+        return note_label(self.title, self.external_id, self.cited.note_id)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""
@@ -45,6 +53,7 @@ class CitationNow:
             **self.cited.to_json(),
             "state": self.state.value,
             "text": self.text,
+            "externalId": self.external_id,
             "title": self.title,
             "createdAt": self.created_at.isoformat() if self.created_at else None,
             "places": [place.to_json() for place in self.places],
@@ -71,6 +80,7 @@ def citations_now(
                 CitationState.AS_CITED if is_same else CitationState.EDITED,
                 note.text if is_same else None,
                 known.title,
+                known.external_id,
                 known.created_at,
                 places_of(of_document, own.start, own.end) if is_same else (),
             )

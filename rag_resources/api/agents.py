@@ -14,6 +14,7 @@ from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import asked_as_json, found_as_json, searched
 from rag_resources.core.filters import Moment, ShortText
 from rag_resources.core.messages import Message
+from rag_resources.core.note_labels import note_label
 from rag_resources.store.open_notes import OpenNote
 
 MOST_CHARS = 20_000
@@ -82,7 +83,7 @@ async def search(request: Request, wanted: SearchNotes) -> tuple[str, dict[str, 
         lambda app, arguments: found_as_json(app.retrieve(body.query, **arguments), language),
     )
     parts = [
-        f"[{rank}] {result['title']} ({_day(result)}; note {result['noteId']})\n{result['content']}"
+        f"[{rank}] {_label(result)} ({_day(result)}; note {result['noteId']})\n{result['content']}"
         for rank, result in enumerate(found["results"], start=1)
     ]
     told = [*parts, *found["metadata"]["messages"]]
@@ -109,7 +110,7 @@ async def ask(request: Request, wanted: AskNotes) -> tuple[str, dict[str, Any]]:
             if place not in sources:
                 sources[place] = len(sources) + 1
                 where = f"note {place[0]}, {place[1]}-{place[2]}"
-                lines.append(f"[{sources[place]}] {cited['title']} ({_day(cited)}; {where})")
+                lines.append(f"[{sources[place]}] {_label(cited)} ({_day(cited)}; {where})")
             numbers.append(f"[{sources[place]}]")
         sentences.append(f"{sentence['text']} {''.join(numbers)}")
     text = " ".join(sentences) or answer["notice"]
@@ -136,8 +137,13 @@ async def get(request: Request, wanted: GetNote) -> tuple[str, dict[str, Any]]:
         "end": end,
         "characters": len(note.content),
     }
-    text = f"{note.title} ({note.created_at:%Y-%m-%d})\n\n{part['content']}"
+    label = note_label(note.title, note.external_id, note.note_id)
+    text = f"{label} ({note.created_at:%Y-%m-%d})\n\n{part['content']}"
     return text, {**note.to_json(), **part}
+
+
+def _label(row: dict[str, Any]) -> str:
+    return note_label(row["title"], row["externalId"], row["noteId"])
 
 
 def _day(row: dict[str, Any]) -> str:

@@ -193,6 +193,7 @@ class Result(Written):
 
     chunk_id: UUID
     note_id: UUID
+    external_id: str
     title: str
     created_at: str | None
     content: str
@@ -270,6 +271,7 @@ class Note(Written):
     model_config = ConfigDict(extra="allow", alias_generator=to_camel)
 
     id: UUID
+    external_id: str
     title: str
     content: str
     created_at: str

@@ -6,13 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
-from rag_resources.core.errors import DatabaseError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import (
     Note,
     NoteRecord,
     RejectedRecord,
-    RetrievalResponse,
     TimeWindow,
 )
 from rag_resources.database.pool import Database
@@ -31,7 +29,6 @@ from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import SourceOptions, iter_source
 from rag_resources.settings import Settings
-from rag_resources.store.comparison import name_notes
 from rag_resources.store.golden import questions_naming
 from rag_resources.store.notes import (
     OutsideNotes,
@@ -208,15 +205,6 @@ class Notes:
         """Return the most used tags with their numbers of notes."""
         with self.database.transaction() as connection:
             return list_tags(connection, tenant=self.settings.tenant, limit=limit)
-
-    def names(self, response: RetrievalResponse) -> dict[UUID, str]:
-        """Return the source's names of a response's notes; none if they cannot be read."""
-        ids = list({result.note_id for result in response.results})
-        try:
-            with self.database.transaction() as connection:
-                return {key: named.name for key, named in name_notes(connection, ids).items()}
-        except DatabaseError:  # The passages are shown without them.
-            return {}
 
     def questions_naming(self, note_ids: Collection[UUID]) -> Sequence[str]:
         """Return the golden questions that have one of these notes among their relevant ones."""

@@ -1,8 +1,6 @@
 """Shows the passages of `rag retrieve` on stdout, what is missing on stderr."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from rag_resources.cli.output import clean, console, fail, is_plain, say, warn
 from rag_resources.cli.reader import told, told_day, told_number
@@ -28,7 +26,6 @@ def show(
     configuration: str,
     *,
     filtered: bool,
-    names: "Mapping[UUID, str] | None" = None,
     language: str = "es",
 ) -> None:
     """Write an answer.
@@ -37,7 +34,6 @@ def show(
         response: The answer; if it has an error it has no passages.
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
-        names: The notes' names in their source, by id.
         language: The language of the question, whose words are marked.
     """
     warn_of(response)
@@ -49,9 +45,8 @@ def show(
         say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
     screen = console()
     for rank, result in enumerate(response.results, start=1):
-        name = (names or {}).get(result.note_id, "")
         asked = (response.query, language)
-        screen.print(_panel(rank, result, name, asked, marks=not screen.is_terminal or is_plain()))
+        screen.print(_panel(rank, result, asked, marks=not screen.is_terminal or is_plain()))
     say_confidence(response)
     _say_cost(response, configuration)
 
@@ -79,7 +74,7 @@ def _say_searched(transformed: "TransformedQuery") -> None:
 
 
 def _panel(
-    rank: int, result: "RetrievalResult", name: str, asked: tuple[str, str], *, marks: bool
+    rank: int, result: "RetrievalResult", asked: tuple[str, str], *, marks: bool
 ) -> "Panel | Text":
     from rich.panel import Panel
     from rich.text import Text
@@ -89,10 +84,11 @@ def _panel(
 
     created = told_day(result.created_at) if result.created_at else ""
     score = told(Message.RETRIEVED_SCORE.format(score=result.score))
-    heading = (f"{rank}", score, created, clean(result.title))
+    heading = (f"{rank}", score, created, clean(result.label))
     spans = matches(result.content, *asked)
     words = dict.fromkeys(result.content[span.start : span.end].lower() for span in spans)
-    found = [clean(name)] if name else []
+    name = result.external_id
+    found = [clean(name)] if name not in ("", result.label) else []
     if words:
         found.append(Message.RETRIEVED_WORDS.format(words=clean(", ".join(words))))
     found.append(result.retrieval_method)

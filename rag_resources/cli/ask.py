@@ -218,7 +218,7 @@ def _source(citation: "Citation") -> str:
     """Say which note is cited, of what day, and where in it."""
     from rag_resources.retrieval.notices import parts_in_words
 
-    parts = [clean(citation.title) or str(citation.note_id)]
+    parts = [clean(citation.label)]
     if citation.created_at:
         parts.append(told_day(citation.created_at))
     if citation.place and (where := parts_in_words(citation.place.places)):

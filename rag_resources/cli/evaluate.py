@@ -131,7 +131,7 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     if not missed:
         return
     rows = [
-        (item.golden.query, item.context[0].title if item.context else "–")
+        (item.golden.query, item.context[0].label if item.context else "–")
         for item in missed[:SHOWN_MISSED]
     ]
     say(Message.EVALUATE_MISSED.format(count=len(missed)))

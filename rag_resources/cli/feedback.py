@@ -161,7 +161,7 @@ def _citation(own: "CitationNow") -> str:
 
     if own.state == "gone":
         return told(Message.CITATION_GONE)
-    parts = [clean(own.title) or str(own.cited.note_id)]
+    parts = [clean(own.label)]
     if own.created_at:
         parts.append(told_day(own.created_at))
     if own.state == "edited":

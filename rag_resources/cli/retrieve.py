@@ -59,7 +59,6 @@ def retrieve(
     )
     with application() as app, working(Message.CLI_LOADING):
         answered = app.retrieve(search.question, **search.arguments(app.notes))
-        names = {} if as_json else app.notes.names(answered.response)
         default = app.settings.answer_language
     response = answered.response.reworded(told)
     if as_json:
@@ -69,7 +68,6 @@ def retrieve(
             response,
             answered.configuration,
             filtered=search.is_filtered,
-            names=names,
             language=language or default,
         )
     if response.error:

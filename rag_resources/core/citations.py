@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import DocumentPlace
 
 
@@ -21,6 +22,7 @@ class Citation:
         start: Offset into the note's content, in code points.
         end: After the last character; greater than `start`.
         content_sha256: Hash of the note's whole content when it was cited.
+        external_id: As in `core.types.Note`.
         place: Where the range is in its document; None if the note is not a section of one.
     """
 
@@ -29,13 +31,20 @@ class Citation:
     end: int
     content_sha256: bytes
     title: str = ""
+    external_id: str = ""
     created_at: datetime | None = None
     place: DocumentPlace | None = None
+
+    @property
+    def label(self) -> str:
+        """What people are shown of the note."""
+        return note_label(self.title, self.external_id, self.note_id)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""
         return {
             "noteId": str(self.note_id),
+            "externalId": self.external_id,
             "start": self.start,
             "end": self.end,
             "contentSha256": self.content_sha256.hex(),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.document_passages import DocumentPassage
+from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.retrievers import RankedList
@@ -52,13 +53,19 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The part of a stored note that indexing needs. A search reads it without its tags."""
+    """The part of a stored note that indexing and searches need.
+
+    Attributes:
+        tags: Empty in a search.
+        external_id: Its id, for a note that came from no source. Empty in indexing.
+    """
 
     note_id: UUID
     title: str
     content: str
     created_at: datetime
     tags: tuple[str, ...] = ()
+    external_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,7 @@ class RetrievalResult:
         retrieval_method: The lists that found it, joined by "+".
         original_score: The score before re-ranking; without re-ranking, the score in the first
             list that contains the passage.
+        external_id: As in `Note`.
         rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
@@ -167,6 +175,7 @@ class RetrievalResult:
     retrieval_method: str
     original_score: float
     title: str = ""
+    external_id: str = ""
     created_at: datetime | None = None
     rerank_score: float | None = None
     start_char: int = 0
@@ -179,6 +188,11 @@ class RetrievalResult:
     def end_char(self) -> int:
         """End of `content` in the note."""
         return self.start_char + len(self.content)
+
+    @property
+    def label(self) -> str:
+        """What people are shown of its note."""
+        return note_label(self.title, self.external_id, self.note_id)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store.
@@ -193,6 +207,7 @@ class RetrievalResult:
         return {
             "chunkId": str(self.chunk_id),
             "noteId": str(self.note_id),
+            "externalId": self.external_id,
             "title": self.title,
             "createdAt": self.created_at.isoformat() if self.created_at else None,
             "content": self.content,

@@ -79,6 +79,7 @@ def _result(
         original_score=item.original_score,
         rerank_score=item.rerank_score,
         title=note.title,
+        external_id=note.external_id,
         created_at=note.created_at,
         start_char=chunk.start_char,
         place=passage.place,

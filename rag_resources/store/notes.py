@@ -227,7 +227,9 @@ def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, 
     """Read notes by id; missing ones are left out."""
     rows = queries().fetch_notes(connection, note_ids=list(note_ids))
     return {
-        row.id: Note(row.id, row.title, row.content, row.created_at, tuple(row.tags))
+        row.id: Note(
+            row.id, row.title, row.content, row.created_at, tuple(row.tags), row.external_id
+        )
         for row in rows
     }
 

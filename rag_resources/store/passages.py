@@ -69,7 +69,13 @@ def passages_of(connection: Connection, rows: Iterable[Any]) -> dict[UUID, Passa
     sections: dict[UUID, _Section] = {}
     for row in rows:  # The first row of a note has its content.
         if row.note_id not in notes:
-            notes[row.note_id] = Note(row.note_id, row.title, row.note_content, row.created_at)
+            notes[row.note_id] = Note(
+                row.note_id,
+                row.title,
+                row.note_content,
+                row.created_at,
+                external_id=row.external_id,
+            )
         note = notes[row.note_id]
         if row.content is None:
             chunk = Chunk(note.note_id, note.note_id, 0, 0, len(note.content), note.content)

@@ -265,6 +265,7 @@ class _Row(NamedTuple):
     known_scores: list[float] | None
     is_shown: bool
     title: str
+    external_id: str
     note_content: str | None
     chunk_index: int | None
     start_char: int | None

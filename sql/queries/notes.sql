@@ -103,8 +103,9 @@ SELECT n.id, coalesce(n.external_id, n.id::text) AS external_id FROM notes AS n 
 -- name: fetch_notes
 -- Titles and contents of the given notes.
 -- params:  note_ids uuid[]
--- returns: id uuid, title text, content text, created_at timestamptz, tags text[]
-SELECT n.id, n.title, n.content, n.created_at, n.tags FROM notes AS n WHERE n.id = ANY(:note_ids);
+-- returns: id uuid, title text, content text, created_at timestamptz, tags text[], external_id text (else the id)
+SELECT n.id, n.title, n.content, n.created_at, n.tags, coalesce(n.external_id, n.id::text) AS external_id
+FROM notes AS n WHERE n.id = ANY(:note_ids);
 
 -- name: select_notes_to_chunk
 -- The newest notes of a month that need chunking; chunking them claims them one by one.

@@ -2,10 +2,11 @@
 -- The texts and metadata of found chunks and whole notes; those deleted or expired meanwhile are left out. Only one row
 -- of each note carries its content.
 -- params:  chunk_ids uuid[] (a note's own id where it was found as a whole), note_ids uuid[]
--- returns: id uuid, note_id uuid, title text, created_at timestamptz, note_content text or null; chunk_index int,
---          start_char int, end_char int, content text, null for a note; document_id uuid or null, heading_path text[]
+-- returns: id uuid, note_id uuid, title text, external_id text (else the note's id), created_at timestamptz,
+--          note_content text or null; chunk_index int, start_char int, end_char int, content text, null for a note;
+--          document_id uuid or null, heading_path text[]
 SELECT
-    f.id, n.id AS note_id, n.title, n.created_at,
+    f.id, n.id AS note_id, n.title, coalesce(n.external_id, n.id::text) AS external_id, n.created_at,
     CASE WHEN row_number() OVER (PARTITION BY n.id ORDER BY f.id) = 1 THEN n.content END AS note_content,
     c.chunk_index, c.start_char, c.end_char, c.content, n.document_id, n.heading_path
 FROM unnest(:chunk_ids::uuid[], :note_ids::uuid[]) AS f (id, note_id)

@@ -106,7 +106,8 @@ best AS MATERIALIZED (SELECT r.chunk_id, r.note_id, r.place_in_note FROM ranked 
 
 texts AS (
     SELECT
-        b.chunk_id, n.title, CASE WHEN b.place_in_note = 1 THEN n.content END AS note_content,
+        b.chunk_id, n.title, coalesce(n.external_id, n.id::text) AS external_id,
+        CASE WHEN b.place_in_note = 1 THEN n.content END AS note_content,
         c.chunk_index, c.start_char, c.end_char, c.content, n.document_id, n.heading_path
     FROM best AS b
     INNER JOIN notes AS n ON n.id = b.note_id
@@ -122,8 +123,8 @@ SELECT
     r.lists, r.scores,
     CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
     CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
-    t.chunk_id IS NOT NULL AS is_shown, t.title, t.note_content, t.chunk_index, t.start_char, t.end_char, t.content,
-    t.document_id, t.heading_path, w.window_start, w.window_end
+    t.chunk_id IS NOT NULL AS is_shown, t.title, t.external_id, t.note_content, t.chunk_index, t.start_char, t.end_char,
+    t.content, t.document_id, t.heading_path, w.window_start, w.window_end
 FROM
     (
         SELECT

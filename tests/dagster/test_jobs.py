@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
 
+from rag_resources.core.markdown import plain
 from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
 
@@ -63,7 +64,10 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
     whole = metadata[label("response")].value
     assert isinstance(whole, dict)
     assert whole["found"]
-    assert whole["sentences"][0]["citations"]
+    cited = whole["sentences"][0]["citations"][0]["externalId"]
+    indexed.query("UPDATE notes SET title = ''")
+    untitled = str(answered(indexed, question=QUESTION)[label("answer")].value)
+    assert f"1. {plain(cited)} · " in untitled
 
 
 def test_an_answer_says_what_was_searched_and_conditions_can_be_revoked(indexed: Project) -> None:
@@ -82,6 +86,7 @@ def test_an_answer_says_what_was_searched_and_conditions_can_be_revoked(indexed:
 @pytest.mark.parametrize("strategy", ["semantic", "fulltext", "hybrid"])
 def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -> None:
     """As many rows as asked for, best first, as Markdown, and the whole answer as JSON."""
+    indexed.query("UPDATE notes SET title = ''")
     result = ask(indexed, question=QUESTION, configuration="hybrid_use", strategy=strategy, top_k=3)
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
@@ -95,6 +100,8 @@ def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -
     answer = metadata[label("response")].value
     assert isinstance(answer, dict)
     assert len(answer["results"]) == 3
+    names = [plain(found["externalId"]) for found in answer["results"]]
+    assert all(f"| [{name}](/assets" in row for name, row in zip(names, rows[2:], strict=True))
 
 
 def test_without_a_configuration_the_promoted_one_answers(indexed: Project) -> None:

@@ -108,9 +108,12 @@ def api(
     folder = tmp_path_factory.mktemp("agents")
     with cloned(server, template_database) as (name,):
         url = server.dsn(name)
-        for tenant, text in (("default", COST), ("vecina", THEIRS)):
+        for tenant, external_id, title, text in (
+            ("default", "viajes/furgo.md", "", COST),
+            ("vecina", "furgo", "La furgoneta", THEIRS),
+        ):
             with Database(url, tenant=tenant) as database:
-                record = NoteRecord("furgo", "La furgoneta", text, DAY, tags=("coche",))
+                record = NoteRecord(external_id, title, text, DAY, tags=("coche",))
                 ingest(database, [record], tenant=tenant, source="notes")
                 chunk_window(database, ALWAYS, ChunkingConfig())
                 with database.transaction() as transaction:
@@ -176,8 +179,11 @@ def text_of(result: CallToolResult) -> str:
 
 
 def test_agents_search_ask_and_read(api: ApiServer, issuer: Issuer) -> None:
-    """With the official client; another tenant's note is neither found nor read."""
-    own = note_id("default", "notes", "furgo")
+    """With the official client; another tenant's note is neither found nor read.
+
+    A note without a title is called by its name in its source.
+    """
+    own = note_id("default", "notes", "viajes/furgo.md")
     foreign = note_id("vecina", "notes", "furgo")
 
     async def talk() -> None:
@@ -193,16 +199,19 @@ def test_agents_search_ask_and_read(api: ApiServer, issuer: Issuer) -> None:
             question = {"query": "¿cuánto pide el taller?", "tags": ["coche"]}
             found = await client.call_tool("search_notes", question | {"limit": 1})
             assert not found.is_error
+            assert text_of(found).startswith("[1] viajes/furgo.md (2025-01-12; note ")
             assert COST in text_of(found)
             assert "999" not in text_of(found)
             assert found.structured_content["results"][0]["noteId"] == str(own)
             answer = await client.call_tool("ask_notes", question)
             assert f"{COST} [1]" in text_of(answer)
+            assert "[1] viajes/furgo.md (2025-01-12; " in text_of(answer)
             cited = answer.structured_content["sentences"][0]["citations"][0]
             read = await client.call_tool(
                 "get_note", {"id": cited["noteId"], "start": cited["start"], "end": cited["end"]}
             )
             assert read.structured_content["content"] == COST
+            assert text_of(read).startswith("viajes/furgo.md (2025-01-12)")
             gone = await client.call_tool("get_note", {"id": str(foreign)})
             assert gone.is_error
             assert text_of(gone) == Message.API_NOTE_UNKNOWN.format(note_id=foreign)
@@ -211,4 +220,8 @@ def test_agents_search_ask_and_read(api: ApiServer, issuer: Issuer) -> None:
             assert "limitt" in text_of(wrong)
 
     asyncio.run(talk())
+    chat = {"model": "rag", "messages": [{"role": "user", "content": "¿cuánto pide el taller?"}]}
+    said = api.client.post("/v1/chat/completions", json=chat, headers=bearer(issuer.token())).json()
+    text = said["choices"][0]["message"]["content"]
+    assert text.splitlines()[2] == "[1] viajes/furgo.md, 2025-01-12"
     assert api.client.post("/mcp", json={}).status_code == HTTPStatus.UNAUTHORIZED

@@ -277,6 +277,7 @@ def test_the_commands_show_and_judge_answers(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
+    database: Database,
     database_url: str,
     note: UUID,
 ) -> None:
@@ -293,6 +294,11 @@ def test_the_commands_show_and_judge_answers(
     assert (given["verdict"], given["citation"]) == ("up", None)
     shown = rag("answers", "show", short).out
     assert f"[1] El taller · 2025-01-12 · caracteres 20–62\n    {COST}" in shown
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET title = ''")
+    assert "[1] taller · 2025-01-12 · caracteres" in rag("answers", "show", short).out
+    (citation,) = rag("answers", "show", short, "--json").json["citations"]
+    assert (citation["title"], citation["externalId"]) == ("", "taller")
     assert "La respuesta sirve\nLa cita 1 no sirve: No." in shown
     listed = rag("answers", "list").out
     assert short in listed

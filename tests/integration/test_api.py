@@ -133,7 +133,7 @@ def test_filters_are_in_camel_case(api: ApiServer) -> None:
     assert api.client.post("/v1/retrieve", json=body).json()["results"] == []
 
 
-RESULT = {"chunkId", "noteId", "content", "expandedContent", "score"}
+RESULT = {"chunkId", "noteId", "externalId", "content", "expandedContent", "score"}
 FOUND_BY = {"chunkIndex", "matchedChunkBounds", "retrievalMethod"}
 
 
@@ -572,7 +572,8 @@ def _check_keys(api: ApiServer, keys: dict[ApiRole, str], foreign: str) -> None:
         response = client.post("/v1/retrieve", json=body, headers=bearer(wrong))
         assert problem(response, HTTPStatus.UNAUTHORIZED)["error"] == Message.API_KEY_INVALID
     theirs = client.post("/v1/retrieve", json=body, headers=bearer(foreign)).json()
-    assert [result["title"] for result in theirs["results"]] == ["Ajena"]
+    named = [(result["title"], result["externalId"]) for result in theirs["results"]]
+    assert named == [("Ajena", "ajena")]
     ours = client.post("/v1/retrieve", json=body, headers=bearer(owner)).json()
     assert "Ajena" not in {result["title"] for result in ours["results"]}
     reader = bearer(keys[ApiRole.READER])

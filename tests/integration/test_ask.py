@@ -47,6 +47,11 @@ def note(database: Database) -> UUID:
     return note_id("default", "notes", "taller")
 
 
+def execute(database: Database, statement: str) -> None:
+    with database.transaction() as connection:
+        connection.execute(statement)
+
+
 def result_of(note: UUID) -> RetrievalResult:
     """The note's two last sentences, found by the second, with the sentence before it."""
     start = CONTENT.index("El taller")
@@ -61,6 +66,7 @@ def result_of(note: UUID) -> RetrievalResult:
         retrieval_method="fulltext",
         original_score=0.9,
         title="El taller",
+        external_id="taller",
         created_at=DAY,
         start_char=start,
     )
@@ -93,6 +99,7 @@ def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
     assert CONTENT[citation.start : citation.end].strip() == COST
     assert citation.content_sha256 == hashlib.sha256(CONTENT.encode()).digest()
     assert (citation.note_id, citation.title, citation.created_at) == (note, "El taller", DAY)
+    assert citation.external_id == "taller"
 
 
 def test_a_sentence_over_two_lines_is_shown_on_one_and_cited_as_it_stands(
@@ -176,13 +183,14 @@ def test_the_command_shows_sentences_numbers_and_sources(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     database_url: str,
+    database: Database,
     note: UUID,
 ) -> None:
     isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
 
-    def ask(*arguments: str) -> Outcome:
+    def ask(*arguments: str, command: str = "ask") -> Outcome:
         options = ("--set", "retrievers.semantic.weight=0", "--config", "fulltext")
-        return call_rag(monkeypatch, capsys, "ask", *arguments, *options)
+        return call_rag(monkeypatch, capsys, command, *arguments, *options)
 
     shown = ask(QUESTION)
     assert shown.code == 0, shown.err
@@ -204,6 +212,13 @@ def test_the_command_shows_sentences_numbers_and_sources(
         "answer",
     }
     assert ask(QUESTION, "--stream").out.splitlines()[0] == shown.out.splitlines()[0]
+    execute(database, "UPDATE notes SET title = ''")
+    assert "Fuentes:\n[1] taller · 12 ene 2025" in ask(QUESTION).out
+    passages = ask(QUESTION, command="retrieve").out
+    assert "12 ene 2025 · taller " in passages
+    assert "─ taller · " not in passages
+    execute(database, "UPDATE notes SET external_id = NULL")
+    assert f"Fuentes:\n[1] {note} · 12 ene 2025" in ask(QUESTION).out
     silent = ask("¿xilófono?")
     assert (silent.code, silent.out.strip()) == (
         0,

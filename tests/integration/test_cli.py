@@ -380,6 +380,7 @@ def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -
     assert outcome.code == 0
     assert "1 · " in outcome.out
     assert "10 ene 2025 · Nota de gata" in outcome.out
+    assert "─ gata · " in outcome.out
     assert "│ La gata Nube" in outcome.out
     assert "Resultados: 2, en " in outcome.out
     assert outcome.out.count("Nota de") == 2

@@ -99,7 +99,7 @@ def api(
             add_document(database, folder)
             ingest(
                 theirs,
-                [NoteRecord("x", "La vecina", THEIRS, DAY, tags=("ajena",))],
+                [NoteRecord("taller.txt", "", THEIRS, DAY, tags=("ajena",))],
                 tenant="vecina",
                 source="notes",
             )
@@ -277,6 +277,7 @@ def test_two_tenants_side_by_side_see_their_own_notes(
         assert "415" in ours.inner_text()
         assert "999" not in ours.inner_text()
         assert "999" in others.inner_text()
+        expect(others.locator(".sources .title")).to_have_text("taller.txt")
         assert "415" not in others.inner_text()
         tags = theirs.locator("#filter-tag option").all_text_contents()
         assert tags == [ES["PAGE_ANY_TAG"], "ajena (1)"]

@@ -1,5 +1,6 @@
 """The forms in which answers leave: for the command line, HTTP and the store."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rag_resources.core.confidence import Confidence
@@ -20,6 +21,7 @@ RESULT = RetrievalResult(
     retrieval_method="semantic+fulltext",
     original_score=0.5,
     title="Título",
+    external_id="diario/1.md",
     created_at=MOMENT,
     rerank_score=0.25,
     start_char=120,
@@ -31,6 +33,7 @@ def test_a_result_says_all_of_itself_in_json() -> None:
     assert RESULT.to_json() == {
         "chunkId": str(CHUNK),
         "noteId": str(NOTE),
+        "externalId": "diario/1.md",
         "title": "Título",
         "createdAt": "2025-03-01T12:00:00+00:00",
         "content": "en medio",
@@ -47,6 +50,12 @@ def test_a_result_says_all_of_itself_in_json() -> None:
             "causalPath": None,
         },
     }
+
+
+def test_a_note_is_called_by_its_title_else_by_its_name_in_its_source_else_by_its_id() -> None:
+    assert RESULT.label == "Título"
+    assert replace(RESULT, title=" ").label == "diario/1.md"
+    assert BARE.label == str(NOTE)
 
 
 def test_what_a_result_lacks_is_null() -> None:

@@ -1,7 +1,7 @@
 // "Make this a golden question": the cited notes and the answer become what evaluations expect.
 
 import { json } from "./api.js";
-import { announce, byId, make, t } from "./words.js";
+import { announce, byId, make, noteLabel, t } from "./words.js";
 
 let saved = () => {};
 
@@ -16,7 +16,7 @@ export function openGolden(question, answer, citations, whenSaved) {
   say("");
   byId("golden-query").value = question;
   byId("golden-answer").value = answer;
-  const notes = new Map(citations.map((citation) => [citation.noteId, citation.title || t("PAGE_UNTITLED")]));
+  const notes = new Map(citations.map((citation) => [citation.noteId, noteLabel(citation)]));
   byId("golden-notes").replaceChildren(
     ...[...notes].map(([value, title]) =>
       make("label", { className: "tick" }, make("input", { type: "checkbox", value, checked: true }), title),

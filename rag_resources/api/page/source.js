@@ -2,7 +2,7 @@
 
 import { blob, json, Refused } from "./api.js";
 import { me } from "./key.js";
-import { byId, day, make, placeInWords, t } from "./words.js";
+import { byId, day, make, noteLabel, placeInWords, t } from "./words.js";
 
 const wide = matchMedia("(min-width: 70rem)");
 let opener = null;
@@ -41,7 +41,7 @@ export async function openSource(citation, button) {
   if (dialog.open) dialog.close();
   opener = button;
   button.setAttribute("aria-expanded", "true");
-  byId("source-title").textContent = citation.title || t("PAGE_UNTITLED");
+  byId("source-title").textContent = noteLabel(citation);
   byId("source-where").textContent = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, citation.title) : ""].filter(Boolean).join(" · ");
   byId("source-picture").replaceChildren();
   byId("source-text").replaceChildren();

@@ -4,7 +4,7 @@ import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
 import { mayJudge, mayWrite, openKey } from "./key.js";
 import { openSource } from "./source.js";
-import { announce, byId, day, language, make, placeInWords, seconds, t, withoutMarks } from "./words.js";
+import { announce, byId, day, language, make, noteLabel, placeInWords, seconds, t, withoutMarks } from "./words.js";
 
 let turns = 0;
 
@@ -88,7 +88,7 @@ export class Turn {
       this.numbers.set(place, this.citations.push(citation));
     }
     const number = this.numbers.get(place);
-    return this.opening(citation, "cite", t("PAGE_SOURCE", { number, title: citation.title || t("PAGE_UNTITLED") }), String(number));
+    return this.opening(citation, "cite", t("PAGE_SOURCE", { number, title: noteLabel(citation) }), String(number));
   }
 
   opening(citation, className, label, text) {
@@ -124,7 +124,7 @@ export class Turn {
   sources(answerId) {
     if (!this.citations.length) return;
     const items = this.citations.map((citation, place) => {
-      const title = citation.title || t("PAGE_UNTITLED");
+      const title = noteLabel(citation);
       const where = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, title) : ""].filter(Boolean).join(" · ");
       return make(
         "li",
@@ -184,8 +184,8 @@ export class Turn {
       const found = await json("/v1/retrieve", { method: "POST", body });
       const items = found.results.map((result) => {
         const { startChar: start, endChar: end } = result.metadata;
-        const citation = { noteId: result.noteId, start, end, title: result.title, createdAt: result.createdAt };
-        const title = result.title || t("PAGE_UNTITLED");
+        const citation = { noteId: result.noteId, externalId: result.externalId, start, end, title: result.title, createdAt: result.createdAt };
+        const title = noteLabel(result);
         const where = result.createdAt ? day(result.createdAt) : "";
         return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, withoutMarks(result.content)));
       });

@@ -14,6 +14,11 @@ export function day(stamp) {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(stamp));
 }
 
+/** Say which note it is: its title, else what its source calls it. */
+export function noteLabel({ title, externalId, noteId }) {
+  return title || (externalId !== noteId && externalId) || t("PAGE_UNTITLED");
+}
+
 export function seconds(milliseconds) {
   return new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(milliseconds / 1000);
 }

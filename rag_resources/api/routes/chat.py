@@ -168,7 +168,7 @@ def _sources(answer: CitedAnswer) -> Iterator[str]:
     for citation, number in numbered(answer.sentences).items():
         day = f", {citation.created_at:%Y-%m-%d}" if citation.created_at else ""
         start = "\n\n" if number == 1 else "\n"
-        yield f"{start}[{number}] {citation.title or citation.note_id}{day}"
+        yield f"{start}[{number}] {citation.label}{day}"
 
 
 def _names(request: Request) -> tuple[str, ...]:
