@@ -5,6 +5,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -273,7 +274,7 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
         yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
     serving = found.promotion
     if serving and found.serving_since:
-        since = f"{found.serving_since.astimezone():%Y-%m-%d %H:%M}"
+        since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         detail = Message.STATUS_SERVES.format(
             configuration=serving.configuration, model=serving.model, since=since
         )

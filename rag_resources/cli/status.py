@@ -1,6 +1,7 @@
 """`rag status`: what runs, what the database contains, what serves."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -113,7 +114,7 @@ def _standby_in_words(standby: "StandbyStatus") -> str:
 
 def _program_in_words(program: "Program") -> str:
     address = Message.STATUS_PROGRAM_AT.format(address=program.address) if program.address else ""
-    since = f"{program.started_at.astimezone():%Y-%m-%d %H:%M}"
+    since = f"{program.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return Message.STATUS_PROGRAM.format(
         command=program.command, pid=program.pid, since=since, address=address
     )
@@ -204,7 +205,7 @@ def _show_database(
     say(_ISOLATION[found.isolation])
     serving = found.promotion
     if serving and found.serving_since:
-        since = f"{found.serving_since.astimezone():%Y-%m-%d %H:%M}"
+        since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         say(
             Message.STATUS_SERVES.format(
                 configuration=serving.configuration, model=serving.model, since=since

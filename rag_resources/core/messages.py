@@ -60,6 +60,7 @@ class Message:
     FILTER_METADATA_VALUE: Template
     FILTERS_TOGETHER: Template
     FILTER_NO_SOURCE: Template
+    FILTER_SOURCES: Template
     FILTER_NO_TAG: Template
     FILTER_NO_NOTE: Template
     FILTER_NO_KEY: Template

@@ -96,7 +96,7 @@ def media_type_of(file: BinaryIO, name: str) -> str:
         known = suffix in SUFFIXES and SUFFIXES[suffix] not in _TEXTS
         message = Message.DOCUMENT_NOT_ITS_TYPE if known else Message.DOCUMENT_UNSUPPORTED
         raise InvalidSourceError(
-            message.format(suffix=shown(suffix), suffixes=" ".join(SUFFIXES)), name=name
+            message.format(suffix=shown(suffix or name), suffixes=" ".join(SUFFIXES)), name=name
         )
     return found
 

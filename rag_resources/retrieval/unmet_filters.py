@@ -90,7 +90,8 @@ def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:
 def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
     if condition.source:
         told = Message.FILTER_NO_SOURCE.format(value=condition.source)
-        return told + _meant(condition.source, known.sources)
+        meant = _meant(condition.source, known.sources)
+        return told + (meant or Message.FILTER_SOURCES.format(sources=", ".join(known.sources)))
     if condition.tags:
         (tag,) = condition.tags
         return Message.FILTER_NO_TAG.format(value=tag) + _meant(tag, known.tags)

@@ -1095,7 +1095,7 @@ def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database:
     after = rag_db("migration", "status")
     assert after.code == 0
     assert "5 de 5 notas migradas (100,00 %)" in after.out
-    assert f"Pendientes {MODEL}" in after.out
+    assert MODEL in after.out
 
 
 def test_status_counts_what_there_is(indexed: Rag) -> None:
