@@ -277,6 +277,7 @@ class Message:
     RECORD_TAG_LENGTH: Template
     RECORD_DUPLICATE: Template
     RECORD_JSON: Template
+    RECORD_JSON_UNCLOSED: Template
     RECORD_JSON_LIMITS: Template
     RECORD_NOT_AN_OBJECT: Template
     FRONT_MATTER_YAML: Template
@@ -901,6 +902,7 @@ class Message:
     RESULTS_TITLE: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
+    RESULTS_NOT_PROVEN: Template
     RESULTS_REJECTED: Template
     RESULTS_UNREAD: Template
     RESULTS_NEXT: Template

@@ -206,10 +206,8 @@ def sentence_features(
             SentenceFeature.PASSAGE: coverage.share(whole[sentence.passage]),
             SentenceFeature.SCORE: passages[sentence.passage].score / best,
             SentenceFeature.RANK: 1 / (1 + sentence.passage),
-            **{
-                feature: (1.0 if evidence[own](sentence.text) else -1.0) if own == kind else 0.0
-                for own, feature in _KINDS.items()
-            },
+            **dict.fromkeys(KIND_FEATURES, 0.0),
+            **({_KINDS[kind]: 1.0 if evidence[kind](sentence.text) else -1.0} if kind else {}),
         }
         for place, sentence in enumerate(candidates)
     ]
@@ -240,6 +238,7 @@ _KINDS = {
     "cause": SentenceFeature.HAS_CAUSE,
     "time": SentenceFeature.HAS_TIME,
     "number": SentenceFeature.HAS_NUMBER,
+    "price": SentenceFeature.HAS_NUMBER,
     "name": SentenceFeature.HAS_NAME,
     "place": SentenceFeature.HAS_PLACE,
 }
@@ -285,7 +284,7 @@ def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
         return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
 
     named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
-    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number")}
+    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "price")}
     return {**of_rules, "name": named, "place": named}
 
 

@@ -60,6 +60,17 @@ def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEva
     return min(fast, key=_name).evaluation
 
 
+def with_higher_mrr(evaluations: Sequence[StoredEvaluation], serving: str) -> list[str]:
+    """Name the configurations whose MRR is higher than that of the serving one, if only by chance.
+
+    Args:
+        evaluations: The latest of each configuration.
+        serving: Name of the serving configuration; if it was not evaluated, there are none.
+    """
+    own = {item.configuration: item.mrr for item in evaluations}
+    return [name for name, mrr in own.items() if serving in own and mrr > own[serving]]
+
+
 def _without_losers(passed: Sequence[Passed], metric: str) -> list[Passed]:
     """Leave out those that are significantly worse than the one with the highest hit rate."""
     best = max(passed, key=lambda item: (_hit_rate(item, metric), item.evaluation.quality))

@@ -40,13 +40,14 @@ def load_json(text: str, *, first_line: int = 1) -> Any:
     Raises:
         InvalidRecordError: The text is not JSON; the message has line and column.
     """
+    text = text.rstrip()
     try:
         return json.loads(text, parse_constant=lambda _: None)
     except json.JSONDecodeError as error:
-        line = first_line + error.lineno - 1
-        raise InvalidRecordError(
-            Message.RECORD_JSON.format(line=line, column=error.colno), line=line, column=error.colno
-        ) from error
+        is_open = 0 < len(text) == error.pos or error.msg.startswith("Unterminated")
+        message = Message.RECORD_JSON_UNCLOSED if is_open else Message.RECORD_JSON
+        place = {"line": first_line + error.lineno - 1, "column": error.colno}
+        raise InvalidRecordError(message.format(**place), **place) from error
     # Raised for brackets nested a thousand deep and for numbers of thousands of digits.
     except (RecursionError, ValueError) as error:
         raise InvalidRecordError(Message.RECORD_JSON_LIMITS) from error

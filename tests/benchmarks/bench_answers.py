@@ -47,6 +47,7 @@ from rag_resources.settings import Settings, load_settings
 from rag_resources.store.golden import list_golden
 from tests.benchmarks.bench_quality import PATIENT_MS, Bench, read_lengths
 from tests.benchmarks.homes import home_folder
+from tests.benchmarks.quality_study import Variant
 
 VERSION = "sentences-1"
 FOLDS = 5
@@ -122,7 +123,8 @@ def asked_of(path: Path, home: Path) -> list[Asked]:
         migrate(server.dsn(DATABASE))
         with Database(server.dsn(DATABASE)) as database:
             dataset = read_lengths(path, [1], None)[(1,)]
-            Bench(settings, server, [model], [])._index(database, dataset, path.name)
+            searching = Variant(DEFAULT_CONFIGURATION, model, config)
+            Bench(settings, server, [model], [searching])._index(database, dataset, path.name)
             return list(_ask(database, settings, config, model))
     finally:
         server.down()
@@ -144,6 +146,8 @@ def _ask(
     with progress("questions", total=len(questions)) as advance:
         for entry in questions:
             response = pipeline.retrieve(entry.query, config, deadline_ms=PATIENT_MS)
+            if response.degraded:
+                raise SystemExit(f"{entry.query}: searched without {', '.join(response.degraded)}")
             yield Asked(entry, titles[entry.places[0].note_id], response.results)
             advance(1)
 

@@ -158,3 +158,20 @@ def test_the_price_is_in_the_row_and_not_in_the_names_of_the_columns() -> None:
     table = "Plaza | Euros al mes\nMoto | 31\nFurgoneta | 82"
     question = "¿Cuántos euros al mes cuesta la plaza de una furgoneta?"
     assert first_of(question, ScoredPassage(table)) == "Furgoneta | 82"
+
+
+@pytest.mark.parametrize("question", ["¿Cuánto costó el ascensor?", "¿Qué precio tiene?"])
+@pytest.mark.parametrize(
+    ("text", "has_number"),
+    [
+        ("Se pedirán tres presupuestos.", -1),
+        ("El ascensor son 48.300.", 1),
+        ("Fueron veinte euros.", 1),
+        ("Salió gratis.", 1),
+        ("No arrancaba.", -1),
+    ],
+)
+def test_a_price_is_an_amount_and_not_any_number(question: str, text: str, has_number: int) -> None:
+    passages = [ScoredPassage(text)]
+    (known,) = sentence_features(question, passages, sentences_of(passages))
+    assert known[SentenceFeature.HAS_NUMBER] == has_number

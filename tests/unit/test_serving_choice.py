@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.serving_choice import Passed, best_to_serve
+from rag_resources.core.serving_choice import Passed, best_to_serve, with_higher_mrr
 from tests.stored_evaluations import stored
 
 
@@ -121,3 +121,10 @@ def test_without_common_questions_nothing_is_shown() -> None:
     present, other = passed("present", [2] * 40), passed("other", [1] * 40, first=100)
     assert chosen(present, other, serving="present") == "present"
     assert chosen(present, other) == "other"
+
+
+def test_those_with_a_higher_mrr_than_what_serves_are_told() -> None:
+    found = [passed(name, [rank]).evaluation for name, rank in (("a", 1), ("b", 2), ("c", 2))]
+    assert with_higher_mrr(found, "b") == ["a"]
+    assert with_higher_mrr(found, "a") == []
+    assert with_higher_mrr(found, "never evaluated") == []

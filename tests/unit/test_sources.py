@@ -330,6 +330,17 @@ class TestCreatedAt:
 
 
 class TestJsonl:
+    @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+    @pytest.mark.parametrize("line", ['{"id": 2, "text": 1.5', '{"id": 2, "text": "x', "{"])
+    def test_a_line_that_is_not_closed_is_told_with_its_own_number(
+        self, tmp_path: Path, line: str, end: str
+    ) -> None:
+        path = write(tmp_path / "notas.jsonl", jsonl({"id": 1, "text": "x"}) + line + end)
+        [(location, reason)] = rejections(path).items()
+        assert location == "notas.jsonl:2"
+        assert "(línea 2, columna " in reason
+        assert "falta cerrar" in reason
+
     def test_fields_and_lines(self, tmp_path: Path) -> None:
         rows = jsonl(
             {
@@ -878,7 +889,8 @@ class TestSquad:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("{", "No es JSON válido (línea 1, columna 2)"),
+            ("{", "(línea 1, columna 2): falta cerrar"),
+            ("", "No es JSON válido (línea 1, columna 1)."),
             (b"\xff", "UTF-8"),
             ("[]", "forma de SQuAD"),
             ('{"data": []}', "forma de SQuAD"),
