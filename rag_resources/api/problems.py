@@ -3,6 +3,7 @@
 They are in Spanish, or in the language that `Accept-Language` prefers if the catalogue has it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, get_type_hints
@@ -171,11 +172,21 @@ def _body_model(request: Request) -> type[BaseModel] | None:
     return annotation if is_model else None
 
 
+def _lacks_an_id(request: Request) -> bool:
+    """Say whether the path is that of a route, but for what stands where it takes a UUID."""
+    return any(
+        re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.url.path)
+        for path in request.app.openapi()["paths"]
+        if "{" in path
+    )
+
+
 def _http_problem(request: Request, error: HTTPException) -> ProblemError:
     """Return the problem for a request that FastAPI itself refuses."""
     path, status = shown(request.url.path), HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        return ProblemError(status, Message.API_NOT_FOUND.format(path=path))
+        message = Message.API_NOT_AN_ID if _lacks_an_id(request) else Message.API_NOT_FOUND
+        return ProblemError(status, message.format(path=path))
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         # One path may be several routes, each with its own method: the schema has them together.
         route = getattr(request.scope.get("route"), "path_format", "")

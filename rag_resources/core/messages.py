@@ -1179,6 +1179,7 @@ class Message:
     # promotion.toml
     NOT_PROMOTED: Template
     REFUSED_NOT_EVALUATED: Template
+    REFUSED_NOT_PROVEN: Template
     REFUSED_CONFIG_CHANGED: Template
     REFUSED_STALE: Template
     REFUSED_ARCHIVED: Template
@@ -1342,6 +1343,7 @@ class Message:
     TITLE_GATEWAY_TIMEOUT: Template
     API_INTERNAL: Template
     API_NOT_FOUND: Template
+    API_NOT_AN_ID: Template
     API_METHOD: Template
     API_INVALID_BODY: Template
     API_JSON_INVALID: Template

@@ -18,7 +18,7 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
-from rag_resources.core.serving_choice import Passed, best_to_serve
+from rag_resources.core.serving_choice import Passed, best_to_serve, with_higher_mrr
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import query_metrics
 from rag_resources.evaluation.evidence import read_evidence
@@ -47,7 +47,7 @@ class PromotionOutcome:
         evaluation: The evaluation it was promoted on.
         evidence: Whether that evaluation is current, aged or stale.
         changed: Whether this promotion was recorded; also of what served already, on newer figures.
-        refused: Why other candidates may not serve, by name.
+        refused: Why other candidates may not serve, or do not for all their MRR, by name.
         served_already: Whether the same configuration served before.
         evaluated_again: The configurations evaluated for this decision.
     """
@@ -141,6 +141,8 @@ def promote_best(
             ],
             serving=serving.retrieval.config_hash if serving else None,
         )
+        ahead = with_higher_mrr([own for own, _ in passed.values()], best.configuration)
+        refused |= dict.fromkeys(ahead, Message.REFUSED_NOT_PROVEN)
         before = current_promotion(connection)
         config = configurations[best.configuration].retrieval
         changed = promote(connection, best, config, run_id=run_id)

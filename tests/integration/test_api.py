@@ -211,6 +211,7 @@ WRONG_REQUESTS: list[tuple[str, str, Any, HTTPStatus, list[str]]] = [
     ("GET", "/v1/evaluations/x", None, MISSING, ["/v1/evaluations/x"]),
     ("GET", f"/v1/notes/{UUID(int=0)}", None, MISSING, []),
     ("GET", "/v1/nada", None, MISSING, ["/v1/nada"]),
+    ("GET", "/v1/notes/caldera", None, MISSING, ["/v1/notes/caldera", "UUID"]),
     ("PUT", ASK, None, HTTPStatus.METHOD_NOT_ALLOWED, ["PUT", ASK, "POST", "/docs"]),
 ]
 
