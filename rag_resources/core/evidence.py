@@ -45,6 +45,7 @@ _WORDS = {
     "settings": Message.PART_SETTINGS,
     UNCOUNTED: Message.PART_UNCOUNTED,
 }
+_ORDER = {kind: at for at, kind in enumerate(_WORDS)}
 _OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED}
 
 
@@ -230,20 +231,38 @@ def _kind(item: Moved) -> str:
 
 
 def _described(moved: Iterable[Moved]) -> list[Text]:
-    """Say in one sentence which parts moved, and in which months; none if nothing did."""
-    months: dict[str, list[str]] = {}
-    for item in moved:
-        of_kind = months.setdefault(_WORDS[_kind(item)], [])
-        if item.month not in {NO_MONTH, *of_kind}:
-            of_kind.append(item.month)
+    """Say in one sentence which parts moved, and in which months; none if nothing did.
+
+    Parts that moved in the same months are listed together, the newest months first.
+    """
+    months: dict[str, set[str]] = {}
+    for item in sorted(moved, key=lambda each: _ORDER[_kind(each)]):
+        of_word = months.setdefault(_WORDS[_kind(item)], set())
+        of_word.update({item.month} - {NO_MONTH})
+    together: dict[tuple[str, ...], list[str]] = {}
+    for word, found in months.items():
+        together.setdefault(tuple(sorted(found, reverse=True)), []).append(word)
+    of_none = together.pop((), None)
+    if not together:
+        return [Message.EVIDENCE_MOVED.format(parts=_listed(of_none))] if of_none else []
     parts = [
-        Message.EVIDENCE_PART_IN.format(part=word, months=_listed(found)) if found else word
-        for word, found in months.items()
+        Message.EVIDENCE_PART_IN.format(months=_span(found), part=_listed(words))
+        for found, words in sorted(together.items(), reverse=True)
     ]
-    return [Message.EVIDENCE_MOVED.format(parts=joined(", ", parts))] if parts else []
+    if of_none:
+        parts.append(Message.EVIDENCE_AND.format(parts=_listed(of_none)))
+    return [Message.EVIDENCE_MOVED_IN.format(parts=joined("; ", parts))]
 
 
-def _listed(months: Sequence[str]) -> str:
-    named = ", ".join(month[:7] for month in sorted(months, reverse=True)[:SHOWN_MONTHS])
-    more = len(months) - SHOWN_MONTHS
-    return f"{named} (+{more})" if more > 0 else named
+def _span(months: Sequence[str]) -> Text:
+    """Name a few months, newest first; of many, how many they are and from when to when."""
+    named = [month[:7] for month in months]
+    if len(named) <= SHOWN_MONTHS:
+        return _listed(named)
+    return Message.EVIDENCE_MONTHS.format(count=len(named), first=named[-1], last=named[0])
+
+
+def _listed(items: Sequence[str]) -> Text:
+    if len(items) < 2:
+        return joined("", items)
+    return Message.EVIDENCE_LISTED.format(items=joined(", ", items[:-1]), last=items[-1])

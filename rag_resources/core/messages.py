@@ -1192,7 +1192,11 @@ class Message:
     EVIDENCE_EXPIRED: Template
     EVIDENCE_CHANGED_NOTES: Template
     EVIDENCE_MOVED: Template
+    EVIDENCE_MOVED_IN: Template
     EVIDENCE_PART_IN: Template
+    EVIDENCE_AND: Template
+    EVIDENCE_MONTHS: Template
+    EVIDENCE_LISTED: Template
     PART_NOTES: Template
     PART_CHUNKS: Template
     PART_VECTORS: Template

@@ -69,4 +69,4 @@ def test_it_shows_numbers_a_table_and_pictures(project: Project) -> None:
     stale = materialised(project.run(REPORT), REPORT)[None]
     assert "best_hit_rate_at_10" not in stale
     assert re.search(r"\| rapida \| 1.000 \|.*\| obsoleta \|", stale["comparison"])
-    assert "obsoleta: ha cambiado: " in Path(stale["report"]).read_text("utf-8")
+    assert ": han cambiado en " in Path(stale["report"]).read_text("utf-8")
