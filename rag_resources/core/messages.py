@@ -1049,6 +1049,9 @@ class Message:
     REPORT_GATE: Template
     REPORT_EVALUATIONS: Template
     REPORT_LEADING: Template
+    REPORT_REASON: Template
+    REPORT_REASONS: Template
+    REPORT_SCROLLS: Template
     REPORT_EVALUATED: Template
     REPORT_IS_SERVING: Template
     REPORT_FAILED: Template

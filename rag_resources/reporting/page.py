@@ -38,6 +38,7 @@ from rag_resources.reporting.plots.canvas import svg
 from rag_resources.reporting.plots.evaluations import hit_rates_figure, latency_figure
 from rag_resources.reporting.plots.history import Events, history_figure
 from rag_resources.reporting.plots.neighbourhood import neighbourhood_figure
+from rag_resources.reporting.reasons import reasons_of, referred
 from rag_resources.reporting.tables import (
     against_in_words,
     answers_table,
@@ -66,12 +67,16 @@ def render_report(report: EvaluationReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    reasons = reasons_of(report)
+    environment.filters["breakable"] = _breakable
+    environment.filters["referred"] = lambda said: referred(said, reasons)
     # Before the first evaluation there are no numbers to show.
     contents = _contents(report) if report.configurations else {}
     return environment.get_template("report.html").render(
         m=Message,
         language=operators(),
         report=report,
+        reasons=reasons,
         read_at=moment(report.read_at),
         facts=list(_facts(report)),
         shown_newcomers=SHOWN_NEWCOMERS,
@@ -256,6 +261,12 @@ def _graph_svg(report: EvaluationReport) -> Markup | None:
         return None
     title = Message.REPORT_GRAPH_PLOT.format(name=found.entity.name)
     return _drawing(neighbourhood_figure(found), "graph", title, graph_in_words(found))
+
+
+def _breakable(name: str) -> Markup:
+    """Let a long name break after an underscore and before an at sign."""
+    words = (Markup("<wbr>@").join(word.split("@")) for word in name.split("_"))
+    return Markup("_<wbr>").join(words)
 
 
 def _names(report: EvaluationReport) -> str:

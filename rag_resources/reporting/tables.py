@@ -16,7 +16,6 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison_tables import attribution_table
 from rag_resources.evaluation.summary import (
     VERDICT_WORDS,
-    evidence_in_words,
     inferiority_in_words,
     p_value_in_words,
     verdict_in_words,
@@ -29,6 +28,7 @@ from rag_resources.reporting.data import (
 )
 
 ABSENT = "–"
+NO_BREAK = "\u00a0"
 GATE_MARKS = {
     GateState.PASS: ("✓", "good"),
     GateState.INCONCLUSIVE: ("≈", "open"),
@@ -78,7 +78,7 @@ def configurations_table(report: EvaluationReport) -> PageTable:
     """
     columns: tuple[str, ...] = (
         *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
-        *(METRIC_WORDS[SERVED], "MRR", "nDCG@10", "p50 ms", "p95 ms"),
+        *(METRIC_WORDS[SERVED], "MRR", "nDCG@10", "p50/p95 ms"),
     )
     by_passage = any(item.evaluation.passage_queries for item in report.configurations)
     if by_passage:
@@ -240,23 +240,30 @@ def interval(low: float, high: float) -> str:
 
 def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) -> tuple[Cell, ...]:
     own = item.evaluation
-    mark, tone = _gate_mark(item)
     rates = (own.hit_rate_at_1, own.hit_rate_at_3, own.hit_rate_at_5, own.hit_rate_at_10)
     values = (
         f"{own.mrr:.3f}",
         f"{own.ndcg_at_10:.3f}",
-        f"{own.latency_p50_ms:.0f}",
-        f"{own.latency_p95_ms:.0f}",
+        f"{own.latency_p50_ms:.0f}/{own.latency_p95_ms:.0f}",
     )
     return (
         Cell(item.name, tuple(_circumstances(report, item))),
-        Cell(f"{mark} {verdict_in_words(own, report.gate, item.gates.evidence)}", tone=tone),
+        _verdict(report, item),
         *(_hit_rate(rate, own.total_queries) for rate in rates),
         Cell(ABSENT)
         if own.served_hit_rate is None
         else _hit_rate(own.served_hit_rate, own.total_queries),
         *map(Cell, values),
     )
+
+
+def _verdict(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    """Say whether it passes the gate, and why its figures are not current."""
+    mark, tone = _gate_mark(item)
+    evidence = item.gates.evidence
+    said = verdict_in_words(item.evaluation, report.gate, evidence)
+    reasons = () if evidence.is_current else (evidence.explanation,)
+    return Cell(f"{mark}{NO_BREAK}{said}", reasons, tone)
 
 
 def _passage_cells(own: StoredEvaluation) -> tuple[Cell, ...]:
@@ -278,8 +285,6 @@ def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Ite
     )
     if own.golden_hash != report.golden:
         yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
-    if not item.gates.evidence.is_current:
-        yield evidence_in_words(item.gates.evidence)
     if own.failed_queries:
         yield Message.REPORT_FAILED.format(count=own.failed_queries)
     if item.gates.disturbance:

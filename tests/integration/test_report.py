@@ -36,6 +36,7 @@ from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
+from tests.browser import chromium
 from tests.graph_corpus import GraphCorpus
 from tests.report_page import Page
 from tests.stored_evaluations import Asked, forge, store_evaluation
@@ -256,7 +257,7 @@ def test_configurations_have_the_numbers_of_their_questions(
     assert [row[0][0] for row in table.body] == ["buena", "media", "mala"]
     assert table.header[1:] == [
         *("Control", "Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
-        *("Hit_Rate@final", "MRR", "nDCG@10", "p50 ms", "p95 ms"),
+        *("Hit_Rate@final", "MRR", "nDCG@10", "p50/p95 ms"),
     ]
     for row in table.body:
         own = recomputed[row[0][0]]
@@ -265,8 +266,7 @@ def test_configurations_have_the_numbers_of_their_questions(
         assert row[7:] == [
             [f"{own.mean('mrr'):.3f}"],
             [f"{own.mean('ndcg_at_10'):.3f}"],
-            [f"{own.latency(0.5):.0f}"],
-            [f"{own.latency(0.95):.0f}"],
+            [f"{own.latency(0.5):.0f}/{own.latency(0.95):.0f}"],
         ]
         said = f"{own.mean('hit_rate_at_10'):.3f} ({own.wilson('hit_rate_at_10')})"
         assert said in found.sections["configurations"].replace(table.caption, "")
@@ -636,6 +636,46 @@ def test_the_graph_is_told_and_drawn_once_there_is_one(
     assert row[-1][0] == "1"
 
 
+def test_why_evaluations_are_stale_is_said_once_and_referred_to(
+    database: Database, three: Mapping[str, UUID]
+) -> None:
+    """Two of them for one reason, and one of an edited configuration for another."""
+    before = page(database)
+    assert Message.REPORT_REASONS not in before.sections["configurations"]
+    records = [
+        NoteRecord(f"nueva {month}", "Nueva", "Otra nota.", DAY.replace(month=month))
+        for month in (1, 2, 5, 6)
+    ]
+    ingest(database, records, tenant="default", source="notes")
+    edited = NamedConfiguration(
+        name="mala",
+        description="x",
+        role=Role.CANDIDATE,
+        retrieval=RetrievalConfig(diversity_weight=0.5),
+    )
+    found = page(database, configurations("buena", "media") | {"mala": edited})
+    moved = "han cambiado en 4 meses (de 2025-01 a 2025-06): notas"
+    everything = " ".join(found.sections.values())
+    assert everything.count(moved) == 1
+    assert everything.count(Message.REFUSED_CONFIG_CHANGED) == 1
+    said = found.sections["configurations"]
+    assert f"motivo 1 (buena, media): {moved}" in said
+    assert f"motivo 2 (mala): {Message.REFUSED_CONFIG_CHANGED}" in said
+    verdicts = [row[1] for row in found.table("La última evaluación").body]
+    assert verdicts == [
+        ["· obsoleta", "motivo 1"],
+        ["· obsoleta", "motivo 1"],
+        ["· obsoleta", "motivo 2"],
+    ]
+    _, middle, bad = found.table("Qué pasa").body
+    assert middle[1][0].startswith("· Evaluación obsoleta:motivo 1. Entonces: no pasa")
+    assert middle[5] == ["no: su última evaluación está obsoleta:motivo 1"]
+    assert bad[5] == ["no: su última evaluación está obsoleta:motivo 2"]
+    references = [value for tag, name, value in found.attributes if (tag, name) == ("a", "href")]
+    assert references.count("#reason-1") == 5
+    assert {"reason-1", "reason-2"} <= set(found.ids)
+
+
 # --- The page ---------------------------------------------------------------------------------
 
 
@@ -734,3 +774,22 @@ def test_the_command_writes_where_it_is_told_or_at_home(
         assert shown.exit_code == 0, shown.output
         assert str(path) in shown.output
         assert len(Page(path.read_text("utf-8")).tables) > 5
+
+
+def test_the_table_of_configurations_fits_a_window_and_says_where_it_goes_on(
+    database: Database, three: Mapping[str, UUID], tmp_path: Path
+) -> None:
+    """Nothing is cut off from 1,000 pixels on; on a telephone a hint says so, but not on paper."""
+    path = tmp_path / "informe.html"
+    path.write_text(render_report(read_report(database, configurations(*RANKS))), "utf-8")
+    with chromium() as browser:
+        shown = browser.new_page()
+        shown.goto(path.as_uri())
+        region = shown.locator("#configurations .scroll").first
+        for width, fits in ((1400, True), (1300, True), (1000, True), (400, False)):
+            shown.set_viewport_size({"width": width, "height": 900})
+            own, needed = region.evaluate("e => [e.clientWidth, e.scrollWidth]")
+            assert (needed <= own) is fits, (width, own, needed)
+            assert region.locator(".hint").is_visible() is not fits
+        shown.emulate_media(media="print")
+        assert not region.locator(".hint").is_visible()

@@ -56,5 +56,9 @@ def test_whoever_uses_the_keyboard_sees_where_and_paper_shows_everything() -> No
     assert re.search(r":focus-visible \{ outline: 2px", CSS)
     assert "outline: none" not in CSS
     printed = CSS.split("@media print")[1]
-    for rule in ("nav, .skip { display: none", "overflow: visible", "details::details-content"):
+    for rule in (
+        "nav, .skip, .hint { display: none",
+        "overflow: visible",
+        "details::details-content",
+    ):
         assert rule in printed
