@@ -4,9 +4,11 @@ Their type is in `core.configuration`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import structlog
 import yaml
 
 from rag_resources.core.configuration import (
@@ -30,6 +32,8 @@ DEFAULT_CONFIGURATION = "hybrid_windows"
 
 BASELINE_CONFIGURATION = "baseline"
 """It searches whole notes: the start of a migration, and the target of a rollback to notes."""
+
+_log = structlog.get_logger(__name__)
 
 SUFFIXES = frozenset({".yaml", ".yml"})
 
@@ -87,6 +91,36 @@ def load_configurations(folders: Iterable[Path]) -> Configurations:
         found[configuration.name] = configuration
         origins[configuration.name] = path
     return Configurations(found, problems)
+
+
+class ConfigurationFiles:
+    """The named configurations of some folders for a program that goes on.
+
+    They are read again whenever a file was added, changed or removed.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = tuple(folders)
+        self._latest: tuple[list[tuple[Path, int, int]], Configurations] | None = None
+
+    def read(self) -> Configurations:
+        """Return the configurations as the files are now."""
+        state = self._state()
+        if self._latest is None or self._latest[0] != state:
+            found = load_configurations(self._folders)
+            if found.problems:
+                _log.warning("configurations_left_out", problems=[*map(str, found.problems)])
+            self._latest = state, found
+        return self._latest[1]
+
+    def _state(self) -> list[tuple[Path, int, int]]:
+        """Return the files with the time of their last change and their size."""
+        found = []
+        for path in _files(self._folders, []):
+            with suppress(OSError):  # Then reading it says why.
+                stat = path.stat()
+                found.append((path, stat.st_mtime_ns, stat.st_size))
+        return found
 
 
 def load_configuration(path: Path) -> NamedConfiguration:

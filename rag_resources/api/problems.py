@@ -185,8 +185,8 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemError:
     """Return the problem for a request that FastAPI itself refuses."""
     path, status = shown(request.url.path), HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        message = Message.API_NOT_AN_ID if _lacks_an_id(request) else Message.API_NOT_FOUND
-        return ProblemError(status, message.format(path=path))
+        cause = Message.API_NOT_AN_ID if _lacks_an_id(request) else Message.API_NOT_FOUND
+        return ProblemError(status, cause.format(path=path))
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         # One path may be several routes, each with its own method: the schema has them together.
         route = getattr(request.scope.get("route"), "path_format", "")

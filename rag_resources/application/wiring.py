@@ -19,8 +19,8 @@ from rag_resources.answers.log import answer_writer
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import (
     DEFAULT_CONFIGURATION,
+    ConfigurationFiles,
     Configurations,
-    load_configurations,
 )
 from rag_resources.core.answer_log import LoggedAnswer
 from rag_resources.core.configuration import (
@@ -330,12 +330,13 @@ class Application:
         )
 
     @cached_property
+    def _configuration_files(self) -> ConfigurationFiles:
+        return ConfigurationFiles(self.settings.configuration_folders)
+
+    @property
     def configurations(self) -> Configurations:
-        """Every named configuration, by name."""
-        found = load_configurations(self.settings.configuration_folders)
-        if found.problems:
-            _log.warning("configurations_left_out", problems=[*map(str, found.problems)])
-        return found
+        """Every named configuration, by name, as the files are now."""
+        return self._configuration_files.read()
 
     def configuration(self, name: str) -> NamedConfiguration:
         """Return a named configuration.

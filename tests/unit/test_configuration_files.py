@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_resources.configurations import load_configurations
+from rag_resources.configurations import ConfigurationFiles, load_configurations
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError
@@ -96,6 +96,19 @@ def test_of_two_files_with_one_name_the_first_counts(tmp_path: Path) -> None:
     assert found["mine"].description == "Una."
     [problem] = found.problems
     assert str(tmp_path / "second" / "mine.yaml") in problem
+
+
+def test_a_program_that_goes_on_sees_what_was_added_mended_and_removed(tmp_path: Path) -> None:
+    files = ConfigurationFiles([tmp_path])
+    assert not files.read()
+    path = tmp_path / "mia.yaml"
+    path.write_text("name: mia\ndescription: x\nretrieval: {strateg: hybrid}\n", "utf-8")
+    assert files.read().problems
+    path.write_text("name: mia\ndescription: x\nretrieval: {strategy: fulltext}\n", "utf-8")
+    assert files.read()["mia"].retrieval.strategy == "fulltext"
+    assert files.read() is files.read()
+    path.unlink()
+    assert not files.read()
 
 
 def test_a_weight_or_depth_that_may_surprise_is_told() -> None:
