@@ -16,13 +16,12 @@ import dagster as dg
 from rag_assets.configured import Configured
 from rag_assets.evaluation.checks import gates_of
 from rag_assets.evaluation.metadata import stored_metadata, unplotted
-from rag_assets.keys import PROMOTED_CONFIG, evaluation_key
+from rag_assets.keys import evaluation_key
 from rag_assets.labels import labelled
-from rag_assets.serving.metadata import serving_metadata
+from rag_assets.serving.metadata import promotion_observation
 from rag_resources.application import Application, open_application
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
-from rag_resources.store.promotions import Promotion
 
 PER_TICK = 20
 """Most evaluations, and most promotions, that a tick reports; it has a minute."""
@@ -90,7 +89,7 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
                     for each in shown
                     for event in _evaluated(configured, application, each, context.instance)
                 ),
-                *(_promoted(application, promotion) for _, promotion in promotions),
+                *(promotion_observation(application, promotion) for _, promotion in promotions),
             ]
         for evaluation in evaluations[-1:]:
             reported = replace(
@@ -145,15 +144,3 @@ def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:
     else:
         reason = Message.OUTSIDE_RUNS_OLD if is_old else Message.OUTSIDE_RUNS_PLOTTED
     return reason.format(evaluated_at=evaluation.created_at)
-
-
-def _promoted(application: Application, promotion: Promotion) -> dg.AssetObservation:
-    """Return the observation of a promotion, or of a rollback with its reason."""
-    known = promotion.evaluation_id
-    metadata = {
-        **serving_metadata(promotion, application.evaluations.find(known) if known else None),
-        "changed": True,
-        "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
-        **({"rollback_reason": promotion.reason} if promotion.reason else {}),
-    }
-    return dg.AssetObservation(PROMOTED_CONFIG, metadata=labelled(metadata))

@@ -8,6 +8,7 @@ from pydantic import Field
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
+from rag_assets.serving.metadata import promotion_observation
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -81,6 +82,8 @@ def drop_migration(
             run_id=context.run_id,
             accept_missing=config.accepted(),
         )
+    if changed:
+        _tell_what_serves(context, rag)
     context.add_output_metadata(
         labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
     )
@@ -115,6 +118,8 @@ def withdraw_promotion(
         model=outcome.serving.model,
     )
     (context.log.info if outcome.changed else context.log.warning)(told)
+    if outcome.changed:
+        _tell_what_serves(context, rag)
     context.add_output_metadata(
         labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )
@@ -174,6 +179,12 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
         f"chunks_{moment}": progress.chunks,
         f"vectors_{moment}": sum(progress.vectors.values()),
     }
+
+
+def _tell_what_serves(context: dg.OpExecutionContext, rag: RagResource) -> None:
+    """Show on the page of `promoted_config` what serves after a rollback."""
+    if promotion := rag.serving.promotion():
+        context.log_event(promotion_observation(rag.application, promotion))
 
 
 def _evidence(rag: RagResource) -> str:

@@ -2,6 +2,11 @@
 
 from typing import Any
 
+import dagster as dg
+
+from rag_assets.keys import PROMOTED_CONFIG
+from rag_assets.labels import labelled
+from rag_resources.application import Application
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.store.promotions import Promotion
 
@@ -30,3 +35,15 @@ def serving_metadata(
         "latency_p95_ms": evaluation.latency_p95_ms,
     }
     return named | {name: value for name, value in figures.items() if value is not None}
+
+
+def promotion_observation(application: Application, promotion: Promotion) -> dg.AssetObservation:
+    """Return the observation of a promotion, or of a rollback with its reason."""
+    known = promotion.evaluation_id
+    metadata = {
+        **serving_metadata(promotion, application.evaluations.find(known) if known else None),
+        "changed": True,
+        "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
+        **({"rollback_reason": promotion.reason} if promotion.reason else {}),
+    }
+    return dg.AssetObservation(PROMOTED_CONFIG, metadata=labelled(metadata))

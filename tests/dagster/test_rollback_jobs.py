@@ -21,6 +21,7 @@ from dagster_project import (
     failure_texts,
 )
 
+from rag_assets.labels import label
 from rag_resources.core.messages import Message
 
 WHY = "Se pierden respuestas."
@@ -188,4 +189,9 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
         ("baseline",),
         ("rapida",),
         ("baseline",),
+    ]
+    shown = indexed.instance.fetch_observations(PROMOTED, limit=10).records
+    assert [each.asset_observation.metadata[label("configuration")].value for each in shown] == [
+        "baseline",
+        "baseline",
     ]
