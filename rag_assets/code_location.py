@@ -66,6 +66,7 @@ from rag_assets.sensors import (
     automation,
     build_new_notes_sensor,
     build_stop_backfills_sensor,
+    build_waiting_notes_sensor,
     dead_runs,
     failed_runs,
 )
@@ -125,6 +126,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         ],
         sensors=[
             build_new_notes_sensor(settings),
+            build_waiting_notes_sensor(settings),
             build_new_documents_sensor(settings),
             build_uploaded_documents_sensor(settings),
             build_requested_evaluations_sensor(settings),

@@ -1,7 +1,8 @@
 """The sensors: new note files, failed runs, closed gates, and automation conditions."""
 
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +34,15 @@ from rag_resources.ingestion.content_settings import NOTES_SETTINGS
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
+
+GOING_ON = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+"""A run in one of these states may be indexing the notes that wait."""
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
 """Most bytes that a tick, which has a minute, reads to find the months of new notes."""
@@ -77,16 +87,52 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         keys = _months(list(changed), settings)
         if not keys:
             return dg.SensorResult(cursor=cursor)
-        request = dg.RunRequest(
-            run_key=latest,
-            tags={
-                "dagster/asset_partition_range_start": min(keys),
-                "dagster/asset_partition_range_end": max(keys),
-            },
-        )
-        return dg.SensorResult(run_requests=[request], cursor=cursor)
+        return dg.SensorResult(run_requests=[_range_request(keys, latest)], cursor=cursor)
 
     return new_notes
+
+
+def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Build the sensor that has notes indexed that were written without Dagster."""
+
+    @dg.sensor(
+        job=ingest_job,
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=Message.SENSOR_WAITING_NOTES,
+    )
+    def waiting_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        """Ingest the months in which notes wait, so that automation builds what depends on them.
+
+        The cursor holds what waited at the last request: what a run could not do is not asked for
+        again until something changes.
+        """
+        if context.instance.get_runs_count(dg.RunsFilter(statuses=GOING_ON)):
+            return dg.SkipReason(Message.WAITING_NOTES_LATER)
+        with open_application(settings) as application:
+            known = monthly(settings).get_partition_keys()
+            found = {
+                key: f"{month.notes} {month.written_at.isoformat()}"
+                for month in application.indexing.waiting_months()
+                if (key := f"{month.start:%Y-%m}-01") in known
+            }
+        cursor = json.dumps(found)
+        if not found or cursor == context.cursor:
+            return dg.SensorResult(
+                skip_reason=dg.SkipReason(Message.WAITING_NOTES_NONE), cursor=cursor
+            )
+        return dg.SensorResult(run_requests=[_range_request(found)], cursor=cursor)
+
+    return waiting_notes
+
+
+def _range_request(keys: Collection[str], run_key: str | None = None) -> dg.RunRequest:
+    """Request a run over the months from the first to the last of some partitions."""
+    tags = {
+        "dagster/asset_partition_range_start": min(keys),
+        "dagster/asset_partition_range_end": max(keys),
+    }
+    return dg.RunRequest(run_key=run_key, tags=tags)
 
 
 def _refusal(settings: Settings) -> str:

@@ -23,7 +23,7 @@ from rag_resources.store.document_list import refresh_statuses
 from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import ModelContents, register_model
 from rag_resources.store.notes import count_notes, external_ids
-from rag_resources.store.progress import index_is_current
+from rag_resources.store.progress import WaitingMonth, index_is_current, list_waiting_months
 from rag_resources.store.queues import count_pending
 
 
@@ -67,6 +67,11 @@ class Indexing:
         way = chunking_hash(self.settings.chunking)
         with self.database.transaction() as connection:
             return index_is_current(connection, window, chunking_hash=way, models=())
+
+    def waiting_months(self) -> list[WaitingMonth]:
+        """Return the months in which notes wait to be chunked that no run has written."""
+        with self.database.transaction() as connection:
+            return list_waiting_months(connection)
 
     def left_to_chunk(self, window: TimeWindow) -> int:
         """Count the notes of a window that are left to chunk."""

@@ -587,6 +587,9 @@ class Message:
     GOLDEN_BROKEN: Template
     CHECK_FAILED: Template
     SENSOR_NEW_NOTES: Template
+    SENSOR_WAITING_NOTES: Template
+    WAITING_NOTES_LATER: Template
+    WAITING_NOTES_NONE: Template
     SENSOR_UPLOADED_DOCUMENTS: Template
     SENSOR_NEW_DOCUMENTS: Template
     SENSOR_FAILED_RUNS: Template

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
@@ -31,6 +32,29 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
     vectors = {item.model: item.vectors for item in queries().embedding_progress(connection)}
     windows = {item.model: item.chunks for item in queries().windows_progress(connection)}
     return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMonth:
+    """A month with notes that wait to be chunked beside notes that are chunked.
+
+    Attributes:
+        start: First moment of the month, in UTC.
+        notes: How many wait.
+        written_at: When the latest of them was written.
+    """
+
+    start: datetime
+    notes: int
+    written_at: datetime
+
+
+def list_waiting_months(connection: Connection) -> list[WaitingMonth]:
+    """Return the months in which notes have waited to be chunked for half a minute or longer."""
+    return [
+        WaitingMonth(row.month, row.notes, row.written_at)
+        for row in queries().list_waiting_months(connection)
+    ]
 
 
 def index_is_current(

@@ -44,3 +44,23 @@ SELECT
                 SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.windows_hash = :windows_hash
             )
     );
+
+-- name: list_waiting_months
+-- The months with notes that wait to be chunked beside notes that are chunked, oldest first. Notes of the last half
+-- minute, which somebody may be indexing, and notes that cannot be chunked do not count.
+-- returns: month timestamptz (start, UTC), notes bigint, written_at timestamptz (the latest of them)
+-- index:   notes_unchunked_idx
+SELECT w.month, count(*) AS notes, max(w.updated_at) AS written_at
+FROM (
+    SELECT date_trunc('month', n.created_at, 'UTC') AS month, n.updated_at FROM notes AS n
+    WHERE
+        n.chunked_at IS NULL AND n.updated_at < now() - interval '30 seconds'
+        AND (n.expires_at IS NULL OR n.expires_at > now())
+        AND NOT EXISTS (SELECT FROM indexing_failures AS f WHERE f.note_id = n.id AND f.stage = 'chunk')
+) AS w
+WHERE
+    EXISTS (
+        SELECT FROM notes AS o
+        WHERE o.chunked_at IS NOT NULL AND o.created_at >= w.month AND o.created_at < w.month + interval '1 month'
+    )
+GROUP BY w.month ORDER BY w.month;

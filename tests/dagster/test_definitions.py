@@ -178,7 +178,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         schedule = defs.resolve_schedule_def(name)
         assert schedule.cron_schedule == cron
         assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    for name in ("new_notes", "outside_runs", "failed_runs", "automation"):
+    for name in ("new_notes", "waiting_notes", "outside_runs", "failed_runs", "automation"):
         sensor = defs.resolve_sensor_def(name)
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING, name
     told = (*defs.resolve_all_job_defs(), *(defs.schedules or ()), *(defs.sensors or ()))

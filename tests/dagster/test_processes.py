@@ -164,9 +164,10 @@ def use(ui: Ui, home: Home) -> None:
     nodes = eventually(ui.repositories)
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
-    notes = ("new_notes", "new_documents", "uploaded_documents", "requested_evaluations")
-    runs = ("failed_runs", "stop_backfills", "dead_runs", "outside_runs", "automation")
-    assert states == dict.fromkeys((*notes, *runs), "RUNNING")
+    notes = ("new_notes", "waiting_notes", "new_documents", "uploaded_documents")
+    asked = ("requested_evaluations", "outside_runs", "automation")
+    runs = ("failed_runs", "stop_backfills", "dead_runs")
+    assert states == dict.fromkeys((*notes, *asked, *runs), "RUNNING")
 
     backfill = ui.launch_backfill(ASSETS, MONTHS[:2])
     eventually(lambda: daemon_is_healthy(ui))

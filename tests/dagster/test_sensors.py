@@ -9,7 +9,10 @@ import dagster as dg
 import pytest
 from dagster_project import (
     CANDIDATE,
+    CHUNKS,
+    EMBEDDINGS,
     MONTHS,
+    NOTE_EMBEDDINGS,
     NOTES,
     PROMOTED,
     Project,
@@ -22,6 +25,7 @@ from dagster_project import (
 from rag_assets import sensors
 from rag_assets.runs.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
+from rag_resources.application import open_application
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
 from tests.waiting import wait_until
@@ -88,6 +92,23 @@ def test_files_are_ingested_once(project: Project, new_notes: NewFiles) -> None:
     """The first tick requests the months of all files, the next one none."""
     assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
     assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+
+
+def test_a_note_that_was_restored_without_dagster_is_indexed(indexed: Project) -> None:
+    """Once for each time that it waits, however often the sensor ticks."""
+    waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
+    assert waiting.tick() == Message.WAITING_NOTES_NONE
+    [(name, month)] = indexed.query(
+        "SELECT external_id, to_char(created_at, 'YYYY-MM-01') FROM notes ORDER BY id LIMIT 1"
+    )
+    for _ in range(2):
+        with open_application(load_settings()) as application:
+            application.notes.delete([application.notes.find(name).note_id])
+            application.notes.restore([name])
+        assert waiting.tick() == [(month, month)]
+        assert waiting.tick() == Message.WAITING_NOTES_NONE
+        assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
+        assert waiting.tick() == Message.WAITING_NOTES_NONE
 
 
 def test_what_the_main_job_has_read_is_not_read_again(
