@@ -24,6 +24,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import with_higher_mrr
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
+from rag_resources.ingestion.outside import outside_in_words
 from rag_resources.store.document_list import UnreadDocument
 
 REFRESH_S = 0.5
@@ -118,7 +119,7 @@ class Unread:
 
 
 def tell_unread(application: Application, window: TimeWindow) -> Unread:
-    """Show the documents and records that could not be read, and notes without a date.
+    """Show what could not be read, notes without a date, and notes that no month processes.
 
     Args:
         application: Of the main job.
@@ -134,6 +135,8 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
     show_rejected(rejections, rejected)
     undated, count = application.notes.undated(limit=SHOWN_UNDATED)
     show_undated(undated, count)
+    if outside := application.notes.outside(window, limit=SHOWN):
+        warn(outside_in_words(outside, window))
     return Unread(rejected, documents)
 
 

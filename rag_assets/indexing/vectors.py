@@ -133,10 +133,11 @@ def build_vectors_checks(
     def complete(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
         window = run_window(context.run.tags, rag.settings)
         gaps = kind.vectors(rag.indexing).gaps(model, window)
+        told = gaps_told.format(**asdict(gaps))
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
             metadata=labelled(asdict(gaps)),
-            description=gaps_told.format(**asdict(gaps)),
+            description=joined(" ", (told, Message.GAPS_MEANWHILE)) if gaps.total else told,
         )
 
     @dg.asset_check(

@@ -1,7 +1,5 @@
 """Checks of the notes."""
 
-from datetime import UTC
-
 import dagster as dg
 
 from rag_assets.keys import NOTES
@@ -9,8 +7,8 @@ from rag_assets.labels import labelled
 from rag_assets.runs.partitions import full_window
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
+from rag_resources.ingestion.outside import outside_in_words
 from rag_resources.resources import RagResource
-from rag_resources.settings import EARLIEST_MONTH
 
 EXAMPLES = 10
 
@@ -44,23 +42,9 @@ def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     outside = rag.notes.outside(inside, limit=EXAMPLES)
     if outside is None:
         return dg.AssetCheckResult(passed=True, metadata=labelled({"outside": 0}))
-    description = Message.OUTSIDE_NOTES.format(
-        count=outside.count,
-        first=f"{outside.earliest:%Y-%m-%d}",
-        last=f"{outside.latest:%Y-%m-%d}",
-        examples=", ".join(outside.examples),
-    )
-    if outside.earliest < inside.start:
-        month = f"{outside.earliest.astimezone(UTC):%Y-%m}"
-        ancient = month < EARLIEST_MONTH
-        description += (
-            Message.OUTSIDE_ANCIENT if ancient else Message.OUTSIDE_EARLY.format(month=month)
-        )
-    if outside.latest >= inside.end:
-        description += Message.OUTSIDE_FUTURE
     return dg.AssetCheckResult(
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
         metadata=labelled({"outside": outside.count}),
-        description=description,
+        description=outside_in_words(outside, inside),
     )

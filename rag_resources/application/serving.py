@@ -19,7 +19,7 @@ from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withd
 from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
 from rag_resources.store.contents import count_contents
-from rag_resources.store.evaluations import fetch_evaluation
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.promotions import (
     Promotion,
     current_promotion,
@@ -80,17 +80,17 @@ class ServingConfiguration:
             return promotions_outside_runs(connection, after, until=until, limit=limit)
 
     def evidence(self) -> Evidence | None:
-        """Return whether the evaluation behind the last promotion is current, aged or stale.
+        """Return whether the latest evaluation of what serves is current, aged or stale.
 
         Returns:
-            None if nothing was promoted, or it was never evaluated.
+            None if nothing was promoted, or it was never evaluated as it serves.
         """
         with self.database.transaction() as connection:
             promotion = current_promotion(connection)
-            if promotion is None or promotion.evaluation_id is None:
+            if promotion is None:
                 return None
-            evaluation = fetch_evaluation(connection, promotion.evaluation_id)
-            if evaluation is None:
+            evaluation = latest_evaluation(connection, promotion.configuration)
+            if evaluation is None or evaluation.config_hash != promotion.config_hash:
                 return None
             count_contents(connection)
             config = parse_retrieval(promotion.config, origin=promotion.configuration)

@@ -330,13 +330,14 @@ class Application:
         )
 
     @cached_property
-    def _configuration_files(self) -> ConfigurationFiles:
+    def configuration_files(self) -> ConfigurationFiles:
+        """The files of the named configurations."""
         return ConfigurationFiles(self.settings.configuration_folders)
 
     @property
     def configurations(self) -> Configurations:
         """Every named configuration, by name, as the files are now."""
-        return self._configuration_files.read()
+        return self.configuration_files.read()
 
     def configuration(self, name: str) -> NamedConfiguration:
         """Return a named configuration.

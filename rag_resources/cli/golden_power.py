@@ -47,6 +47,9 @@ def _show(found: "GoldenPower") -> None:
         note(Message.POWER_ASSUMED)
     else:
         say(Message.POWER_OBSERVED.format(reference=found.reference))
+        if found.same:
+            names = ", ".join(found.same)
+            say(Message.POWER_SAME.format(reference=found.reference, names=names))
     say(Message.POWER_METHOD.format(level=100 * ALPHA))
     mcnemar, randomization = smallest_p_values(found.queries)
     say(
@@ -92,6 +95,7 @@ def _as_json(found: "GoldenPower") -> dict[str, Any]:
         "difference": found.difference,
         "smallestPValue": {"hitRateAt10": mcnemar, "mrrAt10": randomization},
         "fewestDiscordant": fewest_discordant(),
+        "same": list(found.same),
         "pairs": [_pair(found, pair) for pair in found.pairs],
     }
 

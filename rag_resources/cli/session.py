@@ -37,7 +37,7 @@ def application() -> Iterator["Application"]:
         with working(Message.CLI_OPENING):
             opened = stack.enter_context(open_application(settings, on_wait=tell_wait))
         yield opened
-        if "configurations" in vars(opened):  # It used them.
+        if "configuration_files" in vars(opened):  # It used them.
             tell_left_out(opened.configurations)
 
 

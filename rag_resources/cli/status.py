@@ -221,6 +221,8 @@ def _show_database(
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
         console().print(_evaluations_table(found.evaluations, gate, evidence))
+        if any(each.is_stale for each in evidence.values()):
+            say(Message.STATUS_STALE)
     else:
         say(Message.NO_EVALUATIONS)
 

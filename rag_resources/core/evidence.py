@@ -119,6 +119,11 @@ class Evidence:
         return self.state is EvidenceState.CURRENT
 
     @property
+    def is_stale(self) -> bool:
+        """Whether it no longer describes what is searched."""
+        return self.state is EvidenceState.STALE
+
+    @property
     def explanation(self) -> Text:
         """The reasons in one line, in Spanish; empty if it is current."""
         return joined("; ", self.reasons)

@@ -581,6 +581,7 @@ class Message:
     CHUNKS_SOUND: Template
     EMBEDDINGS_GAPS: Template
     WINDOWS_GAPS: Template
+    GAPS_MEANWHILE: Template
     BATCH_DIFFERS: Template
     NOTHING_TO_CHECK: Template
     GOLDEN_SOUND: Template
@@ -1184,6 +1185,7 @@ class Message:
 
     # promotion.toml
     NOT_PROMOTED: Template
+    NOT_PROMOTED_STALE: Template
     REFUSED_NOT_EVALUATED: Template
     REFUSED_NOT_PROVEN: Template
     REFUSED_CONFIG_CHANGED: Template
@@ -1681,6 +1683,7 @@ class Message:
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template
     STATUS_EVALUATIONS: Template
+    STATUS_STALE: Template
     STATUS_NOT_REGISTERED: Template
     STATUS_SERVING: Template
     STATUS_BUILDING: Template
@@ -1798,6 +1801,7 @@ class Message:
     COLUMN_MORE: Template
     POWER_TITLE: Template
     POWER_OBSERVED: Template
+    POWER_SAME: Template
     POWER_ASSUMED: Template
     POWER_ASSUMPTION: Template
     POWER_METHOD: Template

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from rag_resources.core.evidence import Evidence, EvidenceState
+from rag_resources.core.evidence import Evidence
 
 IDLE_S = 60.0
 """A longer pause between transactions counts as idle time, not as work."""
@@ -151,7 +151,7 @@ class Quality:
     @property
     def is_stale(self) -> bool:
         """Whether the figures are stale."""
-        return self.evidence is not None and self.evidence.state is EvidenceState.STALE
+        return self.evidence is not None and self.evidence.is_stale
 
 
 def percent(part: int, whole: int) -> float:

@@ -96,12 +96,15 @@ class GoldenPower:
             assumed.
         difference: The wanted difference, in (0, 1].
         pairs: At least one.
+        same: The configurations that do not differ from the reference on their common questions,
+            or have fewer than two.
     """
 
     queries: int
     reference: str | None
     difference: float
     pairs: tuple[PairPower, ...]
+    same: tuple[str, ...] = ()
 
 
 def golden_power(

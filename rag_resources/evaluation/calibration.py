@@ -13,7 +13,6 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
 from rag_resources.core.evidence import (
     UNCOUNTED,
-    EvidenceState,
     SearchSettings,
     judge_evidence,
     moved_parts,
@@ -150,6 +149,6 @@ def read_calibration(
         ),
         most=gate.changed_notes,
     )
-    if evidence.state is EvidenceState.STALE:
+    if evidence.is_stale:
         return PresentCalibration(None, Message.CONFIDENCE_STALE.format())
     return PresentCalibration(stored.calibration)

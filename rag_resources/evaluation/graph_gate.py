@@ -6,7 +6,7 @@ This module reads the figures; the rule is in the core.
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.evidence import EvidenceState, SearchSettings
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.graph_gate import MULTI, SINGLE, GraphVerdict, judge_graph
 from rag_resources.core.messages import Message
@@ -48,7 +48,7 @@ def read_graph_verdict(
     if not found or found[0].is_disturbed or found[0].golden_hash != evaluation.golden_hash:
         return GraphVerdict(reason=Message.GRAPH_WITHOUT_REFERENCE.format())
     evidence = read_evidence(connection, found[0], without, gate=gate, settings=settings)
-    if evidence.state is EvidenceState.STALE:
+    if evidence.is_stale:
         return GraphVerdict(
             reason=Message.GRAPH_REFERENCE_STALE.format(
                 name=found[0].configuration, reasons=evidence.explanation

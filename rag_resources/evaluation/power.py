@@ -1,5 +1,7 @@
 """Says how small a difference the golden dataset can detect; the statistics are in `core.power`."""
 
+from dataclasses import replace
+
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower, golden_power, observed
@@ -44,4 +46,6 @@ def read_power(connection: Connection, *, difference: float) -> GoldenPower:
         discordance = observed(query_metrics(before), query_metrics(after))
         if discordance:
             discordances[other.configuration] = discordance
-    return golden_power(queries, reference.configuration, discordances, difference=difference)
+    found = golden_power(queries, reference.configuration, discordances, difference=difference)
+    same = [each.configuration for each in others if each.configuration not in discordances]
+    return replace(found, same=tuple(sorted(same)))

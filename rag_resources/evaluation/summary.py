@@ -151,7 +151,7 @@ def silence_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:
 def verdict_in_words(evaluation: StoredEvaluation, gate: GateConfig, evidence: Evidence) -> str:
     """Say in a few words whether an evaluation passes; stale figures pass nothing."""
     aged = EVIDENCE_WORDS[evidence.state]
-    if evidence.state is EvidenceState.STALE:
+    if evidence.is_stale:
         return aged
     verdict = GATE_WORDS[judge_stored(evaluation, gate).state]
     return verdict if evidence.is_current else f"{verdict} ({aged})"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rag_resources.core.durations import duration
 from rag_resources.core.messages import Message
-from rag_resources.core.migration_status import MonthProgress, Quality
+from rag_resources.core.migration_status import Quality
 from rag_resources.core.tables import ReportTable
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
 from rag_resources.languages.formats import number
@@ -66,12 +66,15 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
     ):
         if count:
             said.append(message.format(count=count))
-    said.extend(_outside(status.months, first_month, f"{status.read_at.astimezone(UTC):%Y-%m}"))
+    left = [month.month for month in status.months if month.remaining]
+    current = f"{status.read_at.astimezone(UTC):%Y-%m}"
+    said.extend(_outside(left, first_month, current))
     said.append(_serving(status))
     pace = [*_pace(status)]
     if pace:
         said.append(Message.MIGRATION_PACE.format(pace=", ".join(pace)))
-    said.extend(_prospect(status))
+    if not left or any(first_month <= month <= current for month in left):
+        said.extend(_prospect(status))
     return said
 
 
@@ -87,9 +90,8 @@ def tables(status: MigrationStatus) -> list[ReportTable]:
     return [table for table in found if table.rows]
 
 
-def _outside(months: Sequence[MonthProgress], first: str, current: str) -> Iterator[str]:
-    """Name the months with notes that no partition covers."""
-    left = [month.month for month in months if month.remaining]
+def _outside(left: Sequence[str], first: str, current: str) -> Iterator[str]:
+    """Name the months with remaining notes that no partition covers."""
     before = [month for month in left if month < first]
     if before:
         yield Message.INGEST_BEFORE_FIRST.format(first=first, month=before[0])

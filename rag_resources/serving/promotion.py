@@ -19,6 +19,7 @@ from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import Passed, best_to_serve, with_higher_mrr
+from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import query_metrics
 from rag_resources.evaluation.evidence import read_evidence
@@ -114,6 +115,7 @@ def promote_best(
         count_contents(connection)
         passed: dict[UUID, tuple[StoredEvaluation, Evidence]] = {}
         refused: dict[str, str] = {}
+        is_indexing = False
         for candidate in candidates:
             evaluation = latest_evaluation(connection, candidate.name)
             if evaluation is None:
@@ -126,12 +128,16 @@ def promote_best(
             reason = refusal(connection, candidate, gates, by_itself=name is None)
             if reason:
                 refused[candidate.name] = reason
+                is_indexing |= evidence.is_stale
             else:
                 passed[evaluation.evaluation_id] = evaluation, evidence
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
-            raise GateNotPassedError(Message.NOT_PROMOTED.format(reasons=reasons), **refused)
+            message: Text = Message.NOT_PROMOTED.format(reasons=reasons)
+            if is_indexing:
+                message = joined(" ", (message, Message.NOT_PROMOTED_STALE))
+            raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
         questions = evaluated_questions(connection, passed.keys())
         best = best_to_serve(

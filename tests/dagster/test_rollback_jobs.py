@@ -183,7 +183,7 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
     again = told(indexed, "rollback_promotion", **config)
     unchanged = Message.ROLLBACK_UNCHANGED.format(name="rapida", serving="baseline")
     assert warnings_of(indexed) == [unchanged]
-    assert (again["changed"], again["evidence"]) == (False, "–")  # It was never evaluated.
+    assert (again["changed"], again["evidence"]) == (False, Message.EVIDENCE_CURRENT)
     assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
         ("rapida",),
         ("baseline",),

@@ -558,7 +558,8 @@ def test_power_of_the_questions(rag: Rag, database: Database) -> None:
         )
     measured = rag("power", "--json", "--difference", "0.2").json
     assert (measured["queries"], measured["reference"]) == (1, DEFAULT_CONFIGURATION)
-    (pair,) = measured["pairs"]  # a copy that finds the same tells nothing
+    (pair,) = measured["pairs"]
+    assert measured["same"] == ["copy"]  # It tells nothing.
     assert (pair["configuration"], pair["observedQueries"]) == ("fulltext", 12)
     assert pair["discordance"] == 0.25
     assert pair["smallestDifference"] == {"hitRateAt10": None, "mrrAt10": None}
@@ -569,4 +570,5 @@ def test_power_of_the_questions(rag: Rag, database: Database) -> None:
     shown = rag("power", "--difference", "0.2")
     assert str(needed.hit_rate - 1) in shown.out
     assert "fulltext" in shown.out
+    assert "copy" in shown.out
     assert rag("power", "--difference", "2").code == 2

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from rag_resources.core.fusion import (
     convex_combination,
     fuse,
     min_max,
+    on_scale,
     reciprocal_rank_fusion,
+    scaled_combination,
 )
 from rag_resources.core.fusion_config import (
     DEFAULT_RETRIEVERS,
@@ -120,6 +123,49 @@ def test_scores_are_stretched_from_0_to_1_and_equal_ones_are_all_1() -> None:
     assert min_max([0.5, 0.25, 0.75]) == [0.5, 0.0, 1.0]
     assert min_max([0.3, 0.3]) == [1.0, 1.0]
     assert min_max([]) == []
+
+
+def test_scaled_scores_count_also_for_what_a_list_does_not_hold() -> None:
+    """Weights .2 and .6 become 1/4 and 3/4. C has no words, D no place in the list by meaning."""
+    meaning, words = {A: 0.9, B: 0.8, C: 0.5, D: 0.1}, {A: 0.4, B: 0.6, D: 0.2}
+    given: dict[str, Any] = {"scores": [meaning, words], "weights": [0.2, 0.6]}
+    fused = scaled_combination([SEMANTIC, FULLTEXT], **given)
+    assert [chunk.chunk_id for chunk in fused] == [B, A, D, C]
+    assert scores(fused) == pytest.approx({B: 0.65, A: 0.525, D: 0.175, C: 0.125})
+    assert scaled_combination([SEMANTIC, FULLTEXT], most=2, **given) == fused[:2]
+
+
+def test_scaled_scores_of_chunks_and_notes_share_a_scale() -> None:
+    """The heavier kind sums to 1. A chunk has no score among notes, nor a note among chunks."""
+    notes = ranking(RankedList.NOTES_FULLTEXT, (NOTE, 0.5))
+    everything = {A: 0.9, B: 0.8, C: 0.5, NOTE: 0.5}
+    fused = scaled_combination([SEMANTIC, notes], [everything] * 2, weights=[0.5, 0.2])
+    assert scores(fused) == pytest.approx({A: 0.9, B: 0.8, C: 0.5, NOTE: 0.2})
+
+
+def test_scaled_scores_for_another_text_count_only_for_its_own_candidates() -> None:
+    side = replace(FULLTEXT, question=1)
+    known = {A: 0.4, B: 0.6, D: 0.2}
+    fused = scaled_combination([SEMANTIC, side], [{A: 0.9}, known], weights=[0.5, 0.5])
+    assert scores(fused) == pytest.approx({A: 0.45, B: 0.3, D: 0.1, C: 0.0})
+    unknown = scaled_combination([SEMANTIC, side], [{A: 0.9}, {}], weights=[0.5, 0.5])
+    assert scores(unknown) == pytest.approx({A: 0.45, B: 0.0, C: 0.0, D: 0.0})
+
+
+def test_another_order_of_ties_uses_the_same_scores() -> None:
+    known = [{A: 0.1, B: 0.2, C: 0.9}, {D: 0.7}]
+    lists, config = [SEMANTIC, FULLTEXT], FusionConfig(method="scaled")
+    fused = fuse(lists, config, weights(), scores=known)
+    assert [chunk.chunk_id for chunk in fused] == [C, D, B, A]
+    assert fuse(lists, config, weights(), scores=known, tie_break="recency") == fused
+    assert fuse(lists, config, weights(), scores=known, most=2) == fused[:2]
+
+
+@pytest.mark.parametrize(
+    ("score", "mapped"), [(0.25, 0.0), (0.5, 0.5), (0.625, 0.75), (0.75, 1.0), (0, 0.0), (9, 1.0)]
+)
+def test_a_score_is_mapped_from_its_range_and_clipped(score: float, mapped: float) -> None:
+    assert on_scale(score, 0.25, 0.75) == mapped
 
 
 @pytest.mark.parametrize("fusion", [reciprocal_rank_fusion, convex_combination])
