@@ -502,6 +502,19 @@ def test_months_that_no_partition_processes_are_named(rag: Rag, database: Databa
     assert Message.INGEST_AFTER_LAST.format(months="2099-01") in rag().out
 
 
+def test_no_time_is_told_for_notes_that_no_partition_processes(
+    rag: Rag, database: Database
+) -> None:
+    write_notes(database, "2024-06", MONTHS[0])
+    model = register(database)
+    assert Message.MIGRATION_IDLE in rag().out
+    migrate_months(database, model, MONTHS[0])
+    said = rag().out
+    assert Message.INGEST_BEFORE_FIRST.format(first=MONTHS[0], month="2024-06") in said
+    told = (Message.MIGRATION_IDLE, Message.MIGRATION_NO_ETA, Message.MIGRATION_COMPLETE)
+    assert not any(message in said for message in (*told, "Tiempo restante"))
+
+
 def test_a_narrow_terminal_loses_nothing(
     rag: Rag, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
