@@ -781,6 +781,7 @@ class Message:
     VERDICT_NO_EVIDENCE: Template
     INFERIORITY_NON_INFERIOR: Template
     INFERIORITY_INFERIOR: Template
+    LOSS: Template
     INFERIORITY_UNDECIDED: Template
     COLUMN_CONFIGURATION: Template
     COLUMN_INTERVAL: Template

@@ -27,6 +27,7 @@ from rag_resources.evaluation.summary import (
     evidence_in_words,
     gate_in_words,
     inferiority_in_words,
+    loss_in_words,
     silence_in_words,
 )
 from rag_resources.store.comparison import Questions
@@ -210,7 +211,7 @@ class Gates:
         if self.against is None:
             return None
         lost = [
-            inferiority_in_words(item, metric)
+            loss_in_words(item, metric)
             for metric, item in self.against.compared.items()
             if item.state is Inferiority.INFERIOR
         ]

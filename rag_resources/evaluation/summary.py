@@ -1,6 +1,7 @@
 """Evaluations as sentences and as a table; the whole report is `reporting.page`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import (
@@ -221,13 +222,22 @@ def p_value_in_words(p_value: float) -> str:
 
 
 def inferiority_in_words(judged: NonInferiority, metric: str = HITS) -> str:
-    """Say whether a hit rate fell, and whether by more than the margin allows."""
-    return _INFERIORITY_WORDS[judged.state].format(
-        metric=METRIC_WORDS[metric],
-        points=100 * judged.margin,
-        low=judged.interval.low,
-        high=judged.interval.high,
-    )
+    """Say in a sentence whether a hit rate fell, and whether by more than the margin allows."""
+    return _INFERIORITY_WORDS[judged.state].format(**_fall(judged, metric))
+
+
+def loss_in_words(judged: NonInferiority, metric: str) -> str:
+    """Say how a hit rate fell, as a part of a sentence."""
+    return Message.LOSS.format(**_fall(judged, metric))
+
+
+def _fall(judged: NonInferiority, metric: str) -> dict[str, Any]:
+    return {
+        "metric": METRIC_WORDS[metric],
+        "points": 100 * judged.margin,
+        "low": judged.interval.low,
+        "high": judged.interval.high,
+    }
 
 
 def value_in_words(value: object) -> str:

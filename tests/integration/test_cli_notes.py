@@ -128,7 +128,7 @@ def test_a_note_is_deleted_stays_away_and_is_restored(
     restored = rag("notes", "restore", "gata")
     assert restored.code == 0
     assert "«gata» está otra vez entre las notas." in restored.out
-    assert "Se encuentra ya, entera" in restored.out
+    assert "Ya la encuentra una configuración que busque palabras" in restored.out
     (found, *_) = rag("retrieve", "gata", "--config", "fulltext", "--json").json["results"]
     assert found["noteId"] == rag("notes", "show", "gata", "--json").json["id"]
     assert row(database, "gata") == before

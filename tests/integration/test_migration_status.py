@@ -401,7 +401,7 @@ def test_a_migration_in_the_middle_is_told_in_tables_and_words(
     measure(database, GOOD, "r1")
     said = rag()
     assert said.code == 0
-    assert "24 de 36 notas migradas (66,66 %); quedan 12." in said.out
+    assert "24 de 36 notas migradas (66,66 %); por migrar: 12." in said.out
     assert "2025-01, 2025-02, 2025-03" in said.out
     assert Message.MIGRATION_GATE_OPEN in said.out
     assert "punto de partida" in said.out
