@@ -58,7 +58,10 @@ def show(as_json: JsonOption = False) -> None:
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
 def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
+    from rag_resources.providers.registry import check_models
+
     with application() as opened:
+        check_models(opened.settings.models_by_variable)
         confirm_settings(opened, accept=True)
     conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)
 

@@ -142,9 +142,11 @@ def _month(month: "MonthProgress") -> dict[str, Any]:
 
 
 def _model(model: "ModelProgress") -> dict[str, Any]:
+    from rag_resources.migration.status import STATE_NAMES
+
     return {
         "name": model.name,
-        "state": model.state,
+        "state": STATE_NAMES[model.state],
         "serves": model.serves,
         "currentChunks": model.current_chunks,
         "chunks": model.chunks,

@@ -33,8 +33,10 @@ def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
     from rag_resources.configurations import load_configurations
     from rag_resources.programs import running_programs
+    from rag_resources.providers.registry import check_models
 
     settings = read_settings()
+    check_models(settings.models_by_variable)
     programs = running_programs(settings.rag_home)
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
@@ -287,6 +289,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
 def _as_json(
     found: "DatabaseStatus", models: "list[ModelStatus]", evidence: "Mapping[UUID, Evidence]"
 ) -> dict[str, Any]:
+    from rag_resources.migration.status import STATE_NAMES
     from rag_resources.providers.registry import embedded_runtime
 
     return {
@@ -313,7 +316,7 @@ def _as_json(
         "models": [
             {
                 "name": model.name,
-                "state": model.state,
+                "state": STATE_NAMES[model.state],
                 "digest": found.present.model_digests.get(model.name),
                 "chunkVectors": model.chunk_vectors,
                 "noteVectors": model.note_vectors,

@@ -22,6 +22,14 @@ MODEL_STATES = {
     "building": Message.STATUS_BUILDING,
     "retired": Message.STATUS_RETIRED,
 }
+STATE_NAMES = {
+    None: None,
+    "serving": "serving",
+    "building": "available",
+    "retired": "retired",
+}
+"""The states of models in JSON: what does not serve may be complete."""
+
 _STAGES = {
     "chunk": Message.STAGE_CHUNK,
     "embed_note": Message.STAGE_EMBED_NOTE,

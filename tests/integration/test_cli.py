@@ -767,6 +767,16 @@ def test_typos_in_a_configuration_are_named_with_their_path(
     assert str(tmp_path / "no") in asked.err
 
 
+@pytest.mark.parametrize("command", ["status", "settings accept"])
+def test_an_unknown_model_is_refused_by_what_shows_or_stores_the_settings(
+    rag_db: Rag, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_smal")
+    refused = rag_db(*command.split())
+    assert (refused.code, refused.out) == (2, "")
+    assert "EMBEDDING_MODELS: «e5_smal» no es una de las opciones" in refused.err
+
+
 # Golden questions and evaluation
 
 
