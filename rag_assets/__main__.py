@@ -9,7 +9,7 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 
 from rag_resources.cli.content_settings import AcceptOption
-from rag_resources.cli.output import note, warn
+from rag_resources.cli.output import note, warn, write_as
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import PassedOn, command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError
@@ -26,8 +26,11 @@ app = group("rag_assets", Message.HELP_ASSETS)
 def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
     accept_settings: AcceptOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
+    plain: Annotated[bool, typer.Option("--plain", help=Message.HELP_PLAIN)] = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
+    write_as(quiet=quiet, plain=plain)
     from rag_resources.application import open_application
     from rag_resources.cli.content_settings import confirm_settings
 

@@ -18,6 +18,7 @@ from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import (
+    busy,
     evaluating,
     print_results,
     progress_bars,
@@ -104,7 +105,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         stale = application.evaluations.stale(configured.configurations)
         phase = evaluating(stale)
         tell_phase(console, phase)
-        with console.status(phase):
+        with busy(console, phase):
             _evaluate(runs, application, configured, stale)
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
 
@@ -14,7 +14,8 @@ from rich.table import Table
 
 from rag_resources.application import Application
 from rag_resources.application.documents import MonthCount
-from rag_resources.cli.output import say, warn
+from rag_resources.cli.output import is_plain, is_quiet, say, warn
+from rag_resources.cli.output import table as output_table
 from rag_resources.cli.status import documents_in_words
 from rag_resources.cli.survey_report import show_rejected, show_undated, show_unread
 from rag_resources.configurations import DEFAULT_CONFIGURATION
@@ -22,6 +23,7 @@ from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import with_higher_mrr
+from rag_resources.core.tables import ReportTable
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
@@ -45,6 +47,7 @@ def progress_bars(
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
         console=console,
+        disable=is_quiet() or is_plain(),
     )
     notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
     note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
@@ -94,7 +97,7 @@ def progress_bars(
 
 def tell_phase(console: Console, message: str) -> None:
     """Say what begins now, unless it is shown on a terminal while it lasts."""
-    if not console.is_terminal:
+    if not is_quiet() and (is_plain() or not console.is_terminal):
         console.print(message, soft_wrap=True)
 
 
@@ -191,14 +194,7 @@ def print_results(
         application.evaluations.evidence(latest),
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
-    table = Table(box=box.SIMPLE_HEAD, title=compared.title)
-    for column in compared.columns:
-        table.add_column(column, no_wrap=True)
-    for row in compared.rows:
-        table.add_row(*row)
-    # A table that is too narrow would cut even the verdict; a narrow terminal wraps lines instead.
-    needed = Console(width=WIDEST_TABLE).measure(table).maximum
-    Console(width=max(console.width, needed)).print(table)
+    _print_table(console, compared)
     references = [
         item.configuration
         for item in latest
@@ -216,3 +212,24 @@ def print_results(
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console.print(Message.RESULTS_NEXT)
+
+
+def _print_table(console: Console, shown: ReportTable) -> None:
+    if is_plain():
+        console.print(output_table(shown.columns, shown.rows, title=shown.title))
+        return
+    table = Table(box=box.SIMPLE_HEAD, title=shown.title)
+    for column in shown.columns:
+        table.add_column(column, no_wrap=True)
+    for row in shown.rows:
+        table.add_row(*row)
+    # A table that is too narrow would cut even the verdict; a narrow terminal wraps lines instead.
+    needed = Console(width=WIDEST_TABLE).measure(table).maximum
+    Console(width=max(console.width, needed)).print(table)
+
+
+@contextmanager
+def busy(console: Console, phase: str) -> Iterator[None]:
+    """Show on a terminal what goes on."""
+    with nullcontext() if is_quiet() or is_plain() else console.status(phase):
+        yield

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from rag_resources.api import problems
@@ -92,6 +92,7 @@ def build_app(settings: Settings) -> FastAPI:
         version=product_version(),
         lifespan=opened,
         docs_url=None,
+        dependencies=[Depends(problems.refuse_unknown_parameters)],
         redoc_url=None,
         responses={
             status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()

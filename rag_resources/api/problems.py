@@ -29,6 +29,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
 from rag_resources.core.validation import describe_problem
 from rag_resources.languages.files import LANGUAGES
@@ -170,6 +171,34 @@ def _body_model(request: Request) -> type[BaseModel] | None:
     annotation = get_type_hints(request.scope.get("endpoint", object)).get("body")
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     return annotation if is_model else None
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse parameters after `?` that the operation does not have, by name.
+
+    Raises:
+        ProblemError: There are some.
+    """
+    if not request.query_params:
+        return
+    path = getattr(request.scope.get("route"), "path_format", "")
+    operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower())
+    if operation is None:  # The page and its files, which are not part of the schema.
+        return
+    known = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+    problems = []
+    for name in request.query_params:
+        if name in known:
+            continue
+        meant = nearest(name, known)
+        reason = (
+            Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+            if meant
+            else Message.PROBLEM_UNKNOWN_KEY.format()
+        )
+        problems.append(joined(": ", (shown(name), reason)))
+    if problems:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, problems)
 
 
 def _lacks_an_id(request: Request) -> bool:

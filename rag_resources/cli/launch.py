@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_resources.cli.content_settings import AcceptOption
+from rag_resources.cli.output import is_plain, is_quiet
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -25,7 +26,12 @@ def run(
     accept_settings: AcceptOption = False,
 ) -> None:
     """Replace this process by the main job."""
-    flags = {"--sample": sample, "--accept-settings": accept_settings}
+    flags = {
+        "--sample": sample,
+        "--accept-settings": accept_settings,
+        "--quiet": is_quiet(),
+        "--plain": is_plain(),
+    }
     _become("run", *(flag for flag, given in flags.items() if given))
 
 

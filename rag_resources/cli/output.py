@@ -46,6 +46,11 @@ def write_as(*, quiet: bool, plain: bool) -> None:
     _plain.set(plain)
 
 
+def is_quiet() -> bool:
+    """Whether only results and errors are written."""
+    return _quiet.get()
+
+
 def is_plain() -> bool:
     """Whether tables are written as lines."""
     return _plain.get()

@@ -212,6 +212,13 @@ WRONG_REQUESTS: list[tuple[str, str, Any, HTTPStatus, list[str]]] = [
     ("GET", f"/v1/notes/{UUID(int=0)}", None, MISSING, []),
     ("GET", "/v1/nada", None, MISSING, ["/v1/nada"]),
     ("GET", "/v1/notes/caldera", None, MISSING, ["/v1/notes/caldera", "UUID"]),
+    (
+        "GET",
+        "/v1/evaluations?limite=3",
+        None,
+        BAD,
+        ["limite: clave desconocida; ¿querías decir limit?"],
+    ),
     ("PUT", ASK, None, HTTPStatus.METHOD_NOT_ALLOWED, ["PUT", ASK, "POST", "/docs"]),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from rag_assets.main_job_console import Unread, evaluating, tell_phase, tell_unread_again
+from rag_resources.cli.output import write_as
 from rag_resources.core.messages import Message
 
 
@@ -17,6 +18,20 @@ def test_a_log_has_a_line_when_a_phase_begins(tmp_path: Path) -> None:
         assert path.read_text("utf-8") == f"{Message.PROGRESS_INDEXING}\n"
         tell_phase(Console(file=log, force_terminal=True), Message.PROGRESS_INDEXING)
         assert path.read_text("utf-8") == f"{Message.PROGRESS_INDEXING}\n"
+
+
+@pytest.mark.parametrize(("quiet", "plain", "lines"), [(True, False, 0), (False, True, 1)])
+def test_quiet_says_no_phase_and_plain_says_it_on_a_terminal_too(
+    tmp_path: Path, quiet: bool, plain: bool, lines: int
+) -> None:
+    write_as(quiet=quiet, plain=plain)
+    try:
+        with (tmp_path / "run.log").open("w+", encoding="utf-8") as log:
+            tell_phase(Console(file=log, force_terminal=True), Message.PROGRESS_INDEXING)
+            log.seek(0)
+            assert len(log.readlines()) == lines
+    finally:
+        write_as(quiet=False, plain=False)
 
 
 def test_what_could_not_be_read_is_repeated_at_the_end(
