@@ -71,7 +71,7 @@ def imported(database: Database, tmp_path: Path) -> Import:
         if isinstance(given, RagError):
             assert stored() == before
             return given
-        assert outcome(lambda: export_golden(database, path)) == len(stored())
+        assert outcome(lambda: export_golden(database, path, force=True)) == len(stored())
         again = outcome(lambda: import_golden(database, path, tenant=TENANT, replace=True))
         assert again == GoldenImport([], [])
         return stored()
