@@ -189,7 +189,7 @@ def test_every_bad_variable_is_named(
 
 def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
-    with pytest.raises(InvalidConfigurationError, match=r"No se puede leer \.env"):
+    with pytest.raises(InvalidConfigurationError, match=r"\.env no es texto UTF-8"):
         load_settings()
 
 
