@@ -35,8 +35,8 @@ class Undated(Protocol):
     """A note without a date."""
 
     @property
-    def name(self) -> str:
-        """The note's name for people."""
+    def label(self) -> str:
+        """The note's name for people, with its line if it is one of many in a file."""
 
     @property
     def created_at(self) -> "datetime":
@@ -105,7 +105,7 @@ def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN
         return
     columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
     rows = [
-        (item.name, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
+        (item.label, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
         for item in undated[:shown]
     ]
     title = Message.UNDATED_TITLE.format(count=count)

@@ -39,6 +39,12 @@ class Undated:
     location: str
     created_at: datetime
 
+    @property
+    def label(self) -> str:
+        """Its name, with its line if it is one of many in a file: an identifier may be a hash."""
+        has_line = self.location.rpartition(":")[2].isdigit()
+        return f"{self.name} ({self.location})" if has_line else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:

@@ -42,6 +42,11 @@ class UndatedNote:
     name: str
     created_at: datetime
 
+    @property
+    def label(self) -> str:
+        """Its name: where it was read is not stored."""
+        return self.name
+
 
 def replace_rejections(
     connection: Connection,

@@ -77,6 +77,14 @@ def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folde
     assert (undated["location"], undated["createdAt"]) == ("c.txt", modified.isoformat())
 
 
+def test_a_record_without_date_is_named_with_its_line(rag: Rag, folder: Path) -> None:
+    """Its identifier is a hash if the record has none."""
+    (folder / "otras.jsonl").write_text('{"text": "Vino Marta."}\n{"text": "Llueve."}\n')
+    done = rag("init", folder, "--dry-run")
+    assert "(otras.jsonl:1)" in done.out
+    assert "(otras.jsonl:2)" in done.out
+
+
 def test_a_date_in_the_name_of_the_file_is_the_date_of_the_note(rag: Rag, folder: Path) -> None:
     (folder / "c.txt").rename(folder / "2025-03-14 c.txt")
     assert rag("init", folder, "--dry-run", "--json").json["undated"] == []
