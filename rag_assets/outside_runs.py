@@ -16,9 +16,9 @@ import dagster as dg
 from rag_assets.configured import Configured
 from rag_assets.evaluation.checks import gates_of
 from rag_assets.evaluation.metadata import stored_metadata, unplotted
-from rag_assets.keys import evaluation_key
+from rag_assets.keys import PROMOTED_CONFIG, evaluation_key
 from rag_assets.labels import labelled
-from rag_assets.serving.metadata import promotion_observation
+from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.application import Application, open_application
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
@@ -89,7 +89,12 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
                     for each in shown
                     for event in _evaluated(configured, application, each, context.instance)
                 ),
-                *(promotion_observation(application, promotion) for _, promotion in promotions),
+                *(
+                    dg.AssetObservation(
+                        PROMOTED_CONFIG, metadata=promotion_metadata(application, promotion)
+                    )
+                    for _, promotion in promotions
+                ),
             ]
         for evaluation in evaluations[-1:]:
             reported = replace(

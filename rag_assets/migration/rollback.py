@@ -5,10 +5,11 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.keys import PROMOTED_CONFIG
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
-from rag_assets.serving.metadata import promotion_observation
+from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -182,9 +183,10 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
 
 
 def _tell_what_serves(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Show on the page of `promoted_config` what serves after a rollback."""
+    """Show on the page of `promoted_config`, as its last materialisation, what serves now."""
     if promotion := rag.serving.promotion():
-        context.log_event(promotion_observation(rag.application, promotion))
+        metadata = promotion_metadata(rag.application, promotion)
+        context.log_event(dg.AssetMaterialization(PROMOTED_CONFIG, metadata=metadata))
 
 
 def _evidence(rag: RagResource) -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.keys import PROMOTED_CONFIG
 from rag_assets.labels import labelled
 from rag_resources.application import Application
 from rag_resources.core.evaluation import StoredEvaluation
@@ -37,8 +36,8 @@ def serving_metadata(
     return named | {name: value for name, value in figures.items() if value is not None}
 
 
-def promotion_observation(application: Application, promotion: Promotion) -> dg.AssetObservation:
-    """Return the observation of a promotion, or of a rollback with its reason."""
+def promotion_metadata(application: Application, promotion: Promotion) -> dict[str, Any]:
+    """Return what a promotion, or a rollback with its reason, made serve."""
     known = promotion.evaluation_id
     metadata = {
         **serving_metadata(promotion, application.evaluations.find(known) if known else None),
@@ -46,4 +45,4 @@ def promotion_observation(application: Application, promotion: Promotion) -> dg.
         "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
         **({"rollback_reason": promotion.reason} if promotion.reason else {}),
     }
-    return dg.AssetObservation(PROMOTED_CONFIG, metadata=labelled(metadata))
+    return labelled(metadata)

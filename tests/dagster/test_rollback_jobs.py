@@ -190,8 +190,9 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
         ("rapida",),
         ("baseline",),
     ]
-    shown = indexed.instance.fetch_observations(PROMOTED, limit=10).records
-    assert [each.asset_observation.metadata[label("configuration")].value for each in shown] == [
-        "baseline",
-        "baseline",
-    ]
+    shown = indexed.instance.fetch_materializations(PROMOTED, limit=10).records
+    assert [
+        each.asset_materialization.metadata[label("configuration")].value
+        for each in reversed(shown)
+        if each.asset_materialization
+    ] == ["rapida", "baseline", "rapida", "baseline"]
