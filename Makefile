@@ -93,7 +93,7 @@ api-client: $(API_CLIENT_READY)  ## Generate a client from the schema of the API
 	PATH=$(CURDIR)/$(API_CLIENT)/bin:$$PATH openapi-python-client generate --url $(API_URL)/openapi.json --output-path build/api-client --overwrite
 	PYTHONPATH=build/api-client $(API_CLIENT)/bin/python tests/api_client $(API_URL) $(API_KEY)
 
-mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (half an hour)
+mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (hours)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
 	HYPOTHESIS_PROFILE=mutation $(BIN)/mutmut run --max-children 1
 	@$(BIN)/mutmut results
