@@ -22,7 +22,7 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
-from rag_resources.core.serving_choice import with_higher_mrr
+from rag_resources.core.serving_choice import ahead_in_mrr
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
@@ -207,7 +207,7 @@ def print_results(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
         )
         candidates = [item for item in latest if item.configuration not in references]
-        if ahead := with_higher_mrr(candidates, promotion.configuration):
+        if ahead := ahead_in_mrr(candidates, promotion.configuration):
             console.print(Message.RESULTS_NOT_PROVEN.format(names=", ".join(ahead)))
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))

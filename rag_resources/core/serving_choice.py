@@ -60,7 +60,7 @@ def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEva
     return min(fast, key=_name).evaluation
 
 
-def with_higher_mrr(evaluations: Sequence[StoredEvaluation], serving: str) -> list[str]:
+def ahead_in_mrr(evaluations: Sequence[StoredEvaluation], serving: str) -> list[str]:
     """Name the configurations whose MRR is higher than that of the serving one, if only by chance.
 
     Args:

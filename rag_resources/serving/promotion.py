@@ -18,7 +18,7 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
-from rag_resources.core.serving_choice import Passed, best_to_serve, with_higher_mrr
+from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve
 from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import query_metrics
@@ -115,7 +115,7 @@ def promote_best(
         count_contents(connection)
         passed: dict[UUID, tuple[StoredEvaluation, Evidence]] = {}
         refused: dict[str, str] = {}
-        is_indexing = False
+        is_stale = False
         for candidate in candidates:
             evaluation = latest_evaluation(connection, candidate.name)
             if evaluation is None:
@@ -128,14 +128,14 @@ def promote_best(
             reason = refusal(connection, candidate, gates, by_itself=name is None)
             if reason:
                 refused[candidate.name] = reason
-                is_indexing |= evidence.is_stale
+                is_stale |= evidence.is_stale
             else:
                 passed[evaluation.evaluation_id] = evaluation, evidence
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
             message: Text = Message.NOT_PROMOTED.format(reasons=reasons)
-            if is_indexing:
+            if is_stale:
                 message = joined(" ", (message, Message.NOT_PROMOTED_STALE))
             raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
@@ -147,7 +147,7 @@ def promote_best(
             ],
             serving=serving.retrieval.config_hash if serving else None,
         )
-        ahead = with_higher_mrr([own for own, _ in passed.values()], best.configuration)
+        ahead = ahead_in_mrr([own for own, _ in passed.values()], best.configuration)
         refused |= dict.fromkeys(ahead, Message.REFUSED_NOT_PROVEN)
         before = current_promotion(connection)
         config = configurations[best.configuration].retrieval

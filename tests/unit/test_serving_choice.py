@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.serving_choice import Passed, best_to_serve, with_higher_mrr
+from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve
 from tests.stored_evaluations import stored
 
 
@@ -125,6 +125,6 @@ def test_without_common_questions_nothing_is_shown() -> None:
 
 def test_those_with_a_higher_mrr_than_what_serves_are_told() -> None:
     found = [passed(name, [rank]).evaluation for name, rank in (("a", 1), ("b", 2), ("c", 2))]
-    assert with_higher_mrr(found, "b") == ["a"]
-    assert with_higher_mrr(found, "a") == []
-    assert with_higher_mrr(found, "never evaluated") == []
+    assert ahead_in_mrr(found, "b") == ["a"]
+    assert ahead_in_mrr(found, "a") == []
+    assert ahead_in_mrr(found, "never evaluated") == []
