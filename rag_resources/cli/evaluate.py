@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -63,8 +64,9 @@ def evaluate(
                 named, judge=judge, store=not no_store, progress=advance
             )
         gates = app.evaluations.gates_of(named, evaluation)
+        names = app.indexing.external_ids(_notes_to_name(evaluation)) if as_json else {}
     if as_json:
-        write_json(_as_json(evaluation, named, gates))
+        write_json(_as_json(evaluation, named, gates, names))
     else:
         _show(evaluation, config, gates)
     if fail_under_gate and gates.obstacle:
@@ -262,8 +264,21 @@ def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | N
     }
 
 
+def _notes_to_name(evaluation: "Evaluation") -> set[UUID]:
+    """Return the notes of the questions that the JSON form lists."""
+    listed = (each for each in evaluation.outcomes if not each.is_hit or each.is_found_in_vain)
+    return {
+        note_id
+        for outcome in listed
+        for note_id in (*outcome.golden.relevant_note_ids, *outcome.retrieved_note_ids)
+    }
+
+
 def _as_json(
-    evaluation: "Evaluation", named: "NamedConfiguration", gates: "Gates"
+    evaluation: "Evaluation",
+    named: "NamedConfiguration",
+    gates: "Gates",
+    names: Mapping[UUID, str],
 ) -> dict[str, Any]:
     summary = evaluation.summary
     verdict = gates.hit_rate
@@ -298,12 +313,12 @@ def _as_json(
         "judgements": _judgements_as_json(summary.judgements),
         "answers": _answers_as_json(summary.answers),
         "missed": [
-            _question_as_json(outcome)
+            _question_as_json(outcome, names)
             for outcome in evaluation.outcomes
             if not outcome.is_hit and not outcome.error
         ],
         "foundInVain": [
-            _question_as_json(outcome) | {"rank": outcome.judged.first_relevant_rank}
+            _question_as_json(outcome, names) | {"rank": outcome.judged.first_relevant_rank}
             for outcome in evaluation.outcomes
             if outcome.is_found_in_vain
         ],
@@ -315,12 +330,16 @@ def _as_json(
     }
 
 
-def _question_as_json(outcome: "QueryOutcome") -> dict[str, Any]:
+def _question_as_json(outcome: "QueryOutcome", names: Mapping[UUID, str]) -> dict[str, Any]:
+    relevant = outcome.golden.relevant_note_ids
+    retrieved = [UUID(note_id) for note_id in outcome.judged.distinct]
     return {
         "goldenId": outcome.key,
         "query": outcome.golden.query,
-        "relevantNoteIds": list(map(str, outcome.golden.relevant_note_ids)),
-        "retrievedNoteIds": list(outcome.judged.distinct),
+        "relevantNoteIds": list(map(str, relevant)),
+        "relevantNotes": [names.get(note_id, str(note_id)) for note_id in relevant],
+        "retrievedNoteIds": list(map(str, retrieved)),
+        "retrievedNotes": [names.get(note_id, str(note_id)) for note_id in retrieved],
     }
 
 

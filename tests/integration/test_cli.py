@@ -969,6 +969,19 @@ def test_evaluate_in_json_and_without_storing(indexed: Rag, golden_file: Path) -
     assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
+def test_missed_questions_are_listed_in_json_with_their_notes_by_identifier(
+    indexed: Rag, golden_file: Path
+) -> None:
+    rows = json.loads(golden_file.read_text("utf-8"))["entries"][:1]
+    golden_file.write_text(json.dumps({"entries": [rows[0] | {"query": "xyzzy"}]}), "utf-8")
+    indexed("golden", "import", golden_file)
+    result = indexed("evaluate", "fulltext", "--json", "--no-store").json
+    (missed,) = result["missed"]
+    assert missed["query"] == "xyzzy"
+    assert missed["relevantNotes"] == rows[0]["relevantNotes"]
+    assert len(missed["retrievedNotes"]) == len(missed["retrievedNoteIds"])
+
+
 def test_evaluate_judges_the_answers_if_asked_to(indexed: Rag, golden_file: Path) -> None:
     indexed("golden", "import", golden_file)
     shown = indexed("evaluate", CONFIGURATION, "--judge", "embedded", "--no-store")
