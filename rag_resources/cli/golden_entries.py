@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -52,6 +53,16 @@ Places = Annotated[
     list[str] | None,
     typer.Option("--place", metavar="NOTA=TEXTO", help=Message.HELP_GOLDEN_PLACE),
 ]
+OPTIONS = {
+    "query": "--query",
+    "relevantNotes": "--note",
+    "expectedAnswer": "--answer",
+    "category": "--category",
+    "difficulty": "--difficulty",
+    "tags": "--tag",
+}
+"""The option that sets each field of a question."""
+
 FromStdin = Annotated[bool, typer.Option("--stdin", help=Message.HELP_GOLDEN_STDIN)]
 
 
@@ -140,7 +151,8 @@ def add(
         query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
     )
     with application() as opened:
-        entry = opened.golden.add(fields, origin="rag golden add")
+        with _told_by_option(from_stdin=from_stdin):
+            entry = opened.golden.add(fields, origin="rag golden add")
         message = Message.GOLDEN_ADDED.format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
@@ -168,7 +180,8 @@ def update(
     if not fields and not reviewed:
         raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
     with application() as opened:
-        entry = opened.golden.update(golden_id, fields, origin="rag golden update")
+        with _told_by_option(from_stdin=from_stdin):
+            entry = opened.golden.update(golden_id, fields, origin="rag golden update")
         message = Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
@@ -236,6 +249,23 @@ def _fields(
     if not isinstance(fields, dict):
         raise InvalidParameterError(Message.GOLDEN_STDIN_JSON)
     return fields
+
+
+@contextmanager
+def _told_by_option(*, from_stdin: bool) -> Iterator[None]:
+    """Name the option of each wrong field, if the fields came as options."""
+    try:
+        yield
+    except InvalidGoldenDatasetError as error:
+        if from_stdin:
+            raise
+        problems = [_with_option(problem) for problem in error.problems]
+        raise InvalidGoldenDatasetError(error.headline, problems) from error
+
+
+def _with_option(problem: str) -> str:
+    field, colon, reason = problem.partition(":")
+    return f"{OPTIONS[field]}:{reason}" if colon and field in OPTIONS else problem
 
 
 def _place(option: str) -> dict[str, str]:

@@ -118,8 +118,13 @@ def test_fields_come_as_json_too(rag: Rag) -> None:
 def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
     wrong = rag("add", "--query", " ", "--note", "nada", "--category", "otra", "--difficulty", "7")
     assert (wrong.code, wrong.out) == (2, "")
-    for reason in ("falta la pregunta", "«nada» no existe", "expectedAnswer", "«otra»", "7 no"):
+    options = ("--answer: falta", "--category: «otra»", "--difficulty: 7 no")
+    for reason in ("falta la pregunta", "«nada» no existe", *options):
         assert reason in wrong.err
+    assert "--note: " in rag("add", "--query", QUESTION).err
+    field = rag("add", "--stdin", stdin=json.dumps({"query": QUESTION, "difficulty": 7}))
+    assert "difficulty: 7 no" in field.err
+    assert "--difficulty" not in field.err
     assert entries(rag) == []
 
 
