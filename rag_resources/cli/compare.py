@@ -95,7 +95,7 @@ def _show(
             said = evidence_in_words(state)
             note(Message.COMPARE_EVIDENCE.format(evaluation=_titled(item), evidence=said))
     say(Message.COMPARE_METHOD)
-    say(inferiority_in_words(inferiority))
+    say(Message.COMPARE_FOR_GATE.format(verdict=inferiority_in_words(inferiority)))
     if comparison.left_out:
         note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
     changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)

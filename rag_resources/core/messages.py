@@ -661,6 +661,7 @@ class Message:
     COMPARE_FLIPS_SHOWN: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template
+    COMPARE_FOR_GATE: Template
     COMPARE_PASSAGES_TITLE: Template
     COMPARE_ANSWERS_TITLE: Template
     COLUMN_FIELD: Template

@@ -183,7 +183,7 @@ def test_each_is_served_what_was_promoted_for_it(
     with open_application(load_settings()) as application:
         assert application.serving.promotion() is None
         assert application.evaluations.latest("la_de_bea") is None
-        with pytest.raises(ModelInUseError, match="otro propietario"):
+        with pytest.raises(ModelInUseError, match="otro cliente"):
             application.indexing.retire(MODEL)
     monkeypatch.setenv("TENANT", "bea")
     with open_application(load_settings()) as application:
