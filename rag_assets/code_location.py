@@ -18,7 +18,10 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
-from rag_assets.evaluation.configuration_files import build_configurations_check
+from rag_assets.evaluation.configuration_files import (
+    build_configuration_files_sensor,
+    build_configurations_check,
+)
 from rag_assets.evaluation.requested import (
     build_requested_evaluations_sensor,
     requested_evaluations_job,
@@ -131,6 +134,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             build_uploaded_documents_sensor(settings),
             build_requested_evaluations_sensor(settings),
             build_outside_runs_sensor(configured),
+            build_configuration_files_sensor(configured),
             failed_runs,
             dead_runs,
             build_stop_backfills_sensor(settings),

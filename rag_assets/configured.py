@@ -17,10 +17,12 @@ class Configured:
     Attributes:
         settings: Every model in them exists.
         configurations: By name; only those whose model is switched on.
+        switched_off: The names of the others.
     """
 
     settings: Settings
     configurations: Configurations
+    switched_off: tuple[str, ...] = ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -52,10 +54,6 @@ def read_configured(settings: Settings) -> Configured:
         InvalidConfigurationError: A model of the settings is unknown.
     """
     check_models(settings.models_by_variable)
-    return Configured(settings, _configurations(settings))
-
-
-def _configurations(settings: Settings) -> Configurations:
     made = {"chunks": settings.embedding_models, "notes": (settings.note_embedding_model,)}
     found = load_configurations(settings.configuration_folders)
     problems = [
@@ -77,4 +75,8 @@ def _configurations(settings: Settings) -> Configurations:
         for name, item in found.items()
         if item.retrieval.model in made[item.retrieval.unit]
     }
-    return Configurations(made_of, (*found.problems, *problems))
+    return Configured(
+        settings,
+        Configurations(made_of, (*found.problems, *problems)),
+        switched_off=tuple(sorted(found.keys() - made_of.keys())),
+    )

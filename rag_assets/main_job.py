@@ -109,7 +109,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             _evaluate(runs, application, configured, stale)
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
-        print_results(console, application, configured.configurations)
+        print_results(console, application, configured)
         tell_unread_again(unread)
         _succeeded(promotion)
         _succeeded(report)
@@ -169,7 +169,7 @@ class _Runs:
         if not result.get_asset_materialization_events():
             _succeeded(result)
         elif not result.success:
-            warn(failure_reasons(result.all_events))
+            warn(Message.QUESTIONS_UNUSABLE)
         return result
 
     def execute(

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from rag_assets.configured import Configured
 from rag_resources.application import Application
 from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import is_plain, is_quiet, say, warn
@@ -177,14 +178,12 @@ _EXAMPLE = {
 """A question of the sample, as a golden file has it."""
 
 
-def print_results(
-    console: Console, application: Application, configurations: Container[str]
-) -> None:
-    """Print the table of these configurations, and what serves."""
+def print_results(console: Console, application: Application, configured: Configured) -> None:
+    """Print the table of the configurations that are switched on, and what serves."""
     latest = [
         item
         for item in application.evaluations.latest_of_each()
-        if item.configuration in configurations
+        if item.configuration in configured.configurations
     ]
     promotion = application.serving.promotion()
     queries = max((item.total_queries for item in latest), default=0)
@@ -202,6 +201,9 @@ def print_results(
     ]
     if references:
         console.print(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
+    if configured.switched_off:
+        names = ", ".join(configured.switched_off)
+        console.print(Message.RESULTS_SWITCHED_OFF.format(names=names))
     if promotion:
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)

@@ -531,6 +531,10 @@ class Message:
     OUTSIDE_ANCIENT: Template
     CHECK_REJECTED: Template
     CHECK_CONFIGURATIONS: Template
+    SENSOR_CONFIGURATION_FILES: Template
+    CONFIGURATIONS_RELOAD: Template
+    CONFIGURATIONS_UNCHANGED: Template
+    CONFIGURATIONS_TOLD: Template
     REJECTED_RECORDS: Template
     CHECK_EMBEDDINGS_COMPLETE: Template
     CHECK_WINDOWS_COMPLETE: Template
@@ -896,6 +900,7 @@ class Message:
     UI_PORT_TAKEN: Template
     PROGRESS_INGESTING: Template
     PROGRESS_INDEXING: Template
+    QUESTIONS_UNUSABLE: Template
     PROGRESS_NOTES: Template
     PROGRESS_NOTE_VECTORS: Template
     PROGRESS_CHUNKED: Template
@@ -906,6 +911,7 @@ class Message:
     RUN_INTERRUPTED: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template
+    RESULTS_SWITCHED_OFF: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
     RESULTS_NOT_PROVEN: Template

@@ -128,7 +128,7 @@ def promote_best(
             reason = refusal(connection, candidate, gates, by_itself=name is None)
             if reason:
                 refused[candidate.name] = reason
-                is_stale |= evidence.is_stale
+                is_stale |= reason == gates.staleness
             else:
                 passed[evaluation.evaluation_id] = evaluation, evidence
         if not passed:

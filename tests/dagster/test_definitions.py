@@ -13,7 +13,10 @@ from dagster_project import CONFIGURATIONS
 import rag_assets
 from rag_assets.code_location import build_defs
 from rag_assets.configured import read_configured
-from rag_assets.evaluation.configuration_files import build_configurations_check
+from rag_assets.evaluation.configuration_files import (
+    build_configuration_files_sensor,
+    build_configurations_check,
+)
 from rag_assets.keys import evaluation_key
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
@@ -224,6 +227,42 @@ def test_a_typo_in_a_configuration_leaves_it_alone_out(tmp_path: Path) -> None:
     assert isinstance(told, dg.AssetCheckResult)
     assert not told.passed
     assert told.description == f"- {path}: {problem}"
+
+
+def test_a_file_that_breaks_while_the_ui_is_open_is_told_without_a_run(tmp_path: Path) -> None:
+    """The check says it once, and again when the file is mended; what to reload is told, too."""
+    path = tmp_path / "propia.yaml"
+    path.write_text(OWN.format(key="strategy", model="e5_small"), "utf-8")
+    sensor = build_configuration_files_sensor(
+        read_configured(load_settings(rag_configurations=tmp_path))
+    )
+    cursor: str | None = None
+
+    def tick() -> list[tuple[bool, str]]:
+        nonlocal cursor
+        data = sensor.evaluate_tick(dg.build_sensor_context(cursor=cursor))
+        assert not data.run_requests
+        cursor = data.cursor or cursor
+        checks = [each for each in data.asset_events if isinstance(each, dg.AssetCheckEvaluation)]
+        return [(each.passed, each.description or "") for each in checks]
+
+    assert tick() == []
+    path.write_text(OWN.format(key="stratgy", model="e5_small"), "utf-8")
+    [(passed, said)] = tick()
+    assert not passed
+    assert "línea 6: retrieval.stratgy" in said
+    assert Message.CONFIGURATIONS_RELOAD in said
+    assert tick() == []
+    path.write_text(OWN.format(key="strategy", model="e5_small"), "utf-8")
+    assert tick() == [(True, "")]
+
+
+def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:
+    """`rag run` says why they are missing from its table."""
+    configured = read_configured(load_settings(embedding_models=["use_multilingual"]))
+    assert "hybrid_windows" in configured.switched_off
+    assert "hybrid_use" not in configured.switched_off
+    assert not set(configured.switched_off) & set(configured.configurations)
 
 
 def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:

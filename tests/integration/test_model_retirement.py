@@ -331,8 +331,9 @@ def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     serve(corpus, "new_model")
     retire(corpus.database, settings, "old_model")
     old, new = named("with_old_model", "old_model"), named("with_new_model", "new_model")
-    with pytest.raises(GateNotPassedError, match="su modelo, «old_model», se retiró"):
+    with pytest.raises(GateNotPassedError, match="su modelo, «old_model», se retiró") as refused:
         promote_best(corpus.database, {old.name: old}, name=old.name)
+    assert Message.NOT_PROMOTED_STALE not in str(refused.value), "repeating it helps nothing"
     outcome = promote_best(corpus.database, {old.name: old, new.name: new})
     assert (outcome.evaluation.configuration, outcome.changed) == ("with_new_model", False)
 
