@@ -12,7 +12,7 @@ from rag_resources.answers.origins import origin_of
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
 from rag_resources.core.places import NoteSpan, places_of
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.sentence_ranking import ScoredPassage, beside
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Connection
@@ -66,18 +66,20 @@ def cite(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quoted:
-    """A range of a note as the search read it."""
+    """A range of a note as the search read it, with the sentences before and after it."""
 
     result: RetrievalResult
     span: Span
     text: str
+    beside: tuple[str, str]
 
 
 def _quoted(result: RetrievalResult, span: Span) -> _Quoted:
     """Return a range of a result's expanded content as a range of its note."""
     first = result.start_char - result.matched_bounds[0]
     text = result.expanded_content[span.start : span.end]
-    return _Quoted(result, Span(first + span.start, first + span.end), text)
+    around = beside(result.expanded_content, span)
+    return _Quoted(result, Span(first + span.start, first + span.end), text, around)
 
 
 def _citations(connection: Connection, quoted: Sequence[_Quoted]) -> list[Citation | None]:
@@ -106,4 +108,5 @@ def _citation(
         result.external_id,
         result.created_at,
         place,
+        *quoted.beside,
     )

@@ -132,11 +132,9 @@ class Answers:
         response = searched.retrieved.response
         asks = searched.reading.searched if searched.reading else question
         started = time.monotonic()
-        opens = (
-            self.language_model is None
-            and searched.reading is not None
-            and searched.reading.only_names_a_note(language)
-        )
+        reading = searched.reading if self.language_model is None else None
+        opens = reading is not None and reading.only_names_a_note(language)
+        asks_contents = reading is not None and reading.asks_what_a_note_says(language)
         judged = (
             None if opens else self._judged(asks, searched.retrieved, language, searched.search)
         )
@@ -144,7 +142,9 @@ class Answers:
         written, telling = write_answer(
             asks,
             () if is_silent else passages_of(response.results, language),
-            OpeningAnswerer(language) if opens else self._answerer(language),
+            OpeningAnswerer(language, extracts=not opens)
+            if asks_contents
+            else self._answerer(language),
             language=language,
         )
         kept: list[AnswerSentence] = []

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import ExitStack, closing
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from rag_resources.application.answers import Asked
     from rag_resources.cli.search_options import Search
     from rag_resources.core.citations import AnswerSentence, Citation
+
+SHOWN_BESIDE = 160
+"""Most characters shown of the sentence before or after a cited one."""
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -157,8 +161,15 @@ class _Page:
                 self._say(sentence)
         say("")
         say(f"{told(Message.ANSWER_SOURCES)}:")
+        said = {sentence.text for sentence in asked.answer.sentences}
         for citation, number in self._numbers.items():
             say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
+            for template, text in (
+                (Message.ANSWER_BEFORE, citation.prefix),
+                (Message.ANSWER_AFTER, citation.suffix),
+            ):
+                if text and text not in said:
+                    say(told(template.format(text=_shortened(text))))
         say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
         say(_cost(asked))
         _say_how_sure(asked)
@@ -212,6 +223,11 @@ def _cost(asked: "Asked") -> str:
             )
         )
     return joined(" · ", parts)
+
+
+def _shortened(text: str) -> str:
+    """Return a sentence as people read it, cut at a word if it is long."""
+    return shorten(clean(without_marks(text)), SHOWN_BESIDE, placeholder="…")
 
 
 def _source(citation: "Citation") -> str:

@@ -63,7 +63,7 @@ def status(as_json: JsonOption = False) -> None:
     if not programs:
         say(Message.STATUS_NO_PROGRAMS)
     if found:
-        _show_database(found, models, settings.gate, evidence)
+        _show_database(found, models, settings, evidence)
     elif problem:
         say(problem)
 
@@ -186,7 +186,7 @@ def _show_server(server: dict[str, Any]) -> None:
 def _show_database(
     found: "DatabaseStatus",
     models: "list[ModelStatus]",
-    gate: "GateConfig",
+    settings: "Settings",
     evidence: "Mapping[UUID, Evidence]",
 ) -> None:
     from rag_resources.providers.registry import embedded_runtime
@@ -222,9 +222,12 @@ def _show_database(
         if runtime := embedded_runtime(model.name):
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
-        console().print(_evaluations_table(found.evaluations, gate, evidence))
-        if any(each.is_stale for each in evidence.values()):
+        console().print(_evaluations_table(found.evaluations, settings.gate, evidence))
+        on = [each for each in found.evaluations if each.model in settings.all_models]
+        if any(evidence[each.evaluation_id].is_stale for each in on):
             say(Message.STATUS_STALE)
+        if off := [each.configuration for each in found.evaluations if each not in on]:
+            say(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
     else:
         say(Message.NO_EVALUATIONS)
 

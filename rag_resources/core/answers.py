@@ -110,8 +110,9 @@ def extract_answer(
         language: Of the question.
 
     Returns:
-        The best sentence and at most one that is about as likely; the text has them in reading
-        order, one paragraph each. `NOT_FOUND` if no sentence contains a word of the question.
+        The best sentence and at most one that is about as likely and no mere heading; the text has
+        them in reading order, one paragraph each. `NOT_FOUND` if no sentence contains a word of
+        the question.
     """
     return answer_of(rank_sentences(question, passages, model, language))
 
@@ -139,8 +140,8 @@ def answer_of(ranked: Sequence[RankedSentence]) -> Answer:
     floor = CLOSE_ENOUGH * ranked[0].odds
     chosen = [
         CitedSentence(item.sentence.text, item.sentence.passage + 1, item.sentence.span)
-        for item in ranked[:MAX_SENTENCES]
-        if item.odds >= floor
+        for place, item in enumerate(ranked[:MAX_SENTENCES])
+        if place == 0 or (item.odds >= floor and not item.names_only)
     ]
     in_order = sorted(chosen, key=lambda cited: (cited.rank, cited.span.start))
     return Answer(

@@ -5,7 +5,7 @@ Answers without notes are in `core.answers`; citing the notes of passages belong
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,10 @@ class Citation:
         content_sha256: Hash of the note's whole content when it was cited.
         external_id: As in `core.types.Note`.
         place: Where the range is in its document; None if the note is not a section of one.
+        prefix: The sentence before the range, or the row of a table; empty if the passage has none.
+        suffix: The one after it.
+
+    Source of the names `prefix` and `suffix`: W3C, "Web Annotation Data Model", 2017, 4.2.4.
     """
 
     note_id: UUID
@@ -34,6 +38,9 @@ class Citation:
     external_id: str = ""
     created_at: datetime | None = None
     place: DocumentPlace | None = None
+    # One range is one citation, whichever passage it was found in.
+    prefix: str = field(default="", compare=False)
+    suffix: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
@@ -51,6 +58,8 @@ class Citation:
             "title": self.title,
             "createdAt": self.created_at.isoformat() if self.created_at else None,
             "place": self.place.to_json() if self.place else None,
+            "prefix": self.prefix,
+            "suffix": self.suffix,
         }
 
 

@@ -83,6 +83,8 @@ class Message:
     LEFT_OUT_OTHER: Template
     LEFT_OUT_SENTENCES: Template
     ANSWER_SOURCE: Template
+    ANSWER_BEFORE: Template
+    ANSWER_AFTER: Template
     ANSWER_RANGE: Template
     ANSWER_BY: Template
     ANSWER_WITHOUT_MODEL: Template

@@ -126,6 +126,7 @@ class _Patterns:
     year: tuple[re.Pattern[str], ...]
     month: tuple[re.Pattern[str], ...]
     titled: tuple[re.Pattern[str], ...]
+    contents: re.Pattern[str]
     empty: frozenset[str]
 
 
@@ -148,6 +149,7 @@ def _patterns(language: str) -> _Patterns:
         each(found["year"]),
         each(found["month"]),
         each(found["titled"]),
+        whole(found["contents"]),
         frozenset(found["empty"]),
     )
 
@@ -180,6 +182,12 @@ def says_nothing(question: str, language: str = "es") -> bool:
     """Whether no word of a question says what it is about."""
     ignored = _patterns(language).empty | frozenset(word_rules(language).stop.split())
     return not (word_set(question) - ignored or re.search(r"\d", question))
+
+
+def asks_for_contents(question: str, language: str = "es") -> bool:
+    """Whether a question asks for no more than what is said, as in "what was decided?"."""
+    line = " ".join(fold(question).split())
+    return says_nothing(_patterns(language).contents.sub(" ", line), language)
 
 
 def asks_of_a_time_only(question: str, language: str = "es") -> bool:

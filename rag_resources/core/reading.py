@@ -11,7 +11,12 @@ from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
-from rag_resources.core.question_reading import CLARIFICATION, Complexity, says_nothing
+from rag_resources.core.question_reading import (
+    CLARIFICATION,
+    Complexity,
+    asks_for_contents,
+    says_nothing,
+)
 from rag_resources.core.wording import fold
 
 
@@ -85,11 +90,24 @@ class Reading:
 
         As in "the minutes of March": every word besides says nothing.
         """
-        rest = " ".join(fold(self.searched).split())
+        rest = self._besides_notes()
+        return rest is not None and says_nothing(rest, language)
+
+    def asks_what_a_note_says(self, language: str) -> bool:
+        """Whether the question names a note or a file and asks only what it says.
+
+        As in "what was decided in the minutes of March?".
+        """
+        rest = self._besides_notes()
+        return rest is not None and asks_for_contents(rest, language)
+
+    def _besides_notes(self) -> str | None:
+        """Return the question without the notes and files that it names; None if it names none."""
         named = [own for own in self.implied if own.kind in (ImpliedKind.TITLE, ImpliedKind.FILE)]
+        rest = " ".join(fold(self.searched).split())
         for own in named:
             rest = rest.replace(fold(own.text), " ")
-        return bool(named) and says_nothing(rest, language)
+        return rest if named else None
 
     def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
         """Return it with the caller's conditions only, and a note that says why."""

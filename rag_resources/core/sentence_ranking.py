@@ -153,13 +153,28 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
     return list(found.values())
 
 
+def beside(text: str, span: Span) -> tuple[str, str]:
+    """Return the sentences, or rows of a table, before and after a range of a text, on one line.
+
+    Each is empty if there is none.
+    """
+    units = [own for own, _ in _sentences(text)]
+    before = [own for own in units if own.end <= span.start][-1:]
+    after = [own for own in units if own.start >= span.end][:1]
+    first, last = (" ".join(_cut(text, own).split()) for own in (before, after))
+    return first, last
+
+
+def _cut(text: str, spans: Sequence[Span]) -> str:
+    return " ".join(text[own.start : own.end] for own in spans)
+
+
 def rank_sentences(
     question: str, passages: Sequence[ScoredPassage], model: SentenceModel, language: str = "es"
 ) -> list[RankedSentence]:
     """Return the sentences of passages, the most likely to answer first; ties in reading order.
 
-    Headings that only name the subject come last if another sentence has a word of the question:
-    they share its words but do not answer it.
+    Headings that only name the subject come last: they share its words but do not answer it.
     """
     candidates = sentences_of(passages)
     known = sentence_features(question, passages, candidates, language)
@@ -171,8 +186,7 @@ def rank_sentences(
         )
         for sentence, features in zip(candidates, known, strict=True)
     ]
-    told = any(item.shares_words and not item.names_only for item in ranked)
-    return sorted(ranked, key=lambda item: (told and item.names_only, -item.score))
+    return sorted(ranked, key=lambda item: (item.names_only, -item.score))
 
 
 def sentence_features(
@@ -238,7 +252,7 @@ _KINDS = {
     "cause": SentenceFeature.HAS_CAUSE,
     "time": SentenceFeature.HAS_TIME,
     "number": SentenceFeature.HAS_NUMBER,
-    "price": SentenceFeature.HAS_NUMBER,
+    "amount": SentenceFeature.HAS_NUMBER,
     "name": SentenceFeature.HAS_NAME,
     "place": SentenceFeature.HAS_PLACE,
 }
@@ -284,7 +298,7 @@ def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
         return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
 
     named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
-    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "price")}
+    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "amount")}
     return {**of_rules, "name": named, "place": named}
 
 

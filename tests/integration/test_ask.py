@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -36,6 +37,8 @@ DAY = datetime(2025, 1, 12, tzinfo=UTC)
 CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección 🛠. Cenamos\nsopa caliente."
 COST = "El taller pide 415 euros por la dirección 🛠."
 QUESTION = "¿Cuánto pide el taller?"
+BESIDE_COST = ["Llovió todo el día.", "Cenamos sopa caliente."]
+"""The sentences before and after `COST`."""
 
 
 @pytest.fixture
@@ -100,6 +103,8 @@ def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
     assert citation.content_sha256 == hashlib.sha256(CONTENT.encode()).digest()
     assert (citation.note_id, citation.title, citation.created_at) == (note, "El taller", DAY)
     assert citation.external_id == "taller"
+    assert [citation.prefix, citation.suffix] == BESIDE_COST
+    assert citation == replace(citation, prefix="", suffix=""), "one range is one citation"
 
 
 def test_a_sentence_over_two_lines_is_shown_on_one_and_cited_as_it_stands(
@@ -198,6 +203,10 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert f"{COST} ¹" in shown.out
     assert "Fuentes:\n[1] El taller · 12 ene 2025" in shown.out
     assert f"caracteres {start}–{start + len(COST)}" in shown.out
+    for template, text in zip(
+        (Message.ANSWER_BEFORE, Message.ANSWER_AFTER), BESIDE_COST, strict=True
+    ):
+        assert (template.format(text=text) in shown.out) == bool(text)
     assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE) in shown.out
     told = ask(QUESTION, "--json").json
     assert told["confidence"] == {"missing": Message.CONFIDENCE_NONE}

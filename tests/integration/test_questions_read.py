@@ -101,6 +101,16 @@ def test_a_note_that_is_named_and_not_asked_about_is_answered_with_its_opening(
     assert asked.silence is None
 
 
+def test_what_was_decided_in_a_named_note_is_answered_with_its_opening_at_least(
+    app: Application,
+) -> None:
+    """No sentence of it has a word of the question; a question for more is still not answered."""
+    asked = app.answers.ask("¿Qué se acordó en el acta de junio?", **WORDS)
+    assert [own.text for own in asked.answer.sentences] == [NOTES["acta.md"][1]]
+    more = app.answers.ask("¿Qué se acordó del ascensor en el acta de junio?", **WORDS)
+    assert not more.answer.found
+
+
 def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> None:
     asked = app.answers.ask("¿Cuánto cuesta el tejado en plan_2024.md y plan_2025.md?", **WORDS)
     plans = of("2024/plan_2024.md", "2025/plan_2025.md")

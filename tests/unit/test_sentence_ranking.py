@@ -9,6 +9,7 @@ from rag_resources.core.sentence_ranking import (
     ScoredPassage,
     SentenceFeature,
     SentenceModel,
+    beside,
     rank_sentences,
     sentence_features,
     sentences_of,
@@ -130,10 +131,12 @@ def test_a_heading_names_what_is_asked_for_and_does_not_answer_it() -> None:
     )
 
 
-def test_a_heading_answers_if_it_has_what_is_asked_for_or_nothing_else_has_its_words() -> None:
+def test_a_heading_answers_if_it_has_what_is_asked_for_or_there_is_nothing_else() -> None:
     priced = ScoredPassage("# Cuota del gimnasio: 45 euros\n\nEl gimnasio abre a las ocho.")
     assert first_of("¿Cuánto es la cuota del gimnasio?", priced).startswith("# Cuota")
-    alone = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
+    below = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
+    assert first_of("¿Qué hay de la cuota?", below) == "Pagada."
+    alone = ScoredPassage("# Cuota del gimnasio")
     assert first_of("¿Qué hay de la cuota?", alone) == "# Cuota del gimnasio"
 
 
@@ -175,3 +178,28 @@ def test_a_price_is_an_amount_and_not_any_number(question: str, text: str, has_n
     passages = [ScoredPassage(text)]
     (known,) = sentence_features(question, passages, sentences_of(passages))
     assert known[SentenceFeature.HAS_NUMBER] == has_number
+
+
+@pytest.mark.parametrize(
+    ("text", "has_number"),
+    [
+        ("La temperatura se anota dos veces al día.", -1),
+        ("Pequeña | 2 °C | 7 °C", 1),
+        ("Nunca más de ocho grados.", 1),
+    ],
+)
+def test_a_measure_is_an_amount_and_not_any_number(text: str, has_number: int) -> None:
+    passages = [ScoredPassage(text)]
+    question = "¿A qué temperatura puede estar la nevera pequeña?"
+    (known,) = sentence_features(question, passages, sentences_of(passages))
+    assert known[SentenceFeature.HAS_NUMBER] == has_number
+
+
+def test_what_is_beside_a_sentence_is_a_sentence_or_a_row_of_a_table() -> None:
+    text = "Nadie sabía\ndónde estaba. Cuelga en recepción.\n\nObra | Fin\nLonja | mayo"
+    cuelga = text.index("Cuelga")
+    end = text.index("\n\n")
+    assert beside(text, Span(cuelga, end)) == ("Nadie sabía dónde estaba.", "Obra | Fin")
+    assert beside(text, Span(0, cuelga - 1)) == ("", "Cuelga en recepción.")
+    lonja = text.index("Lonja")
+    assert beside(text, Span(lonja, len(text))) == ("Obra | Fin", "")
