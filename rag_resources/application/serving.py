@@ -1,12 +1,16 @@
 """Use cases of the serving configuration: reads, promotes and withdraws it."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import structlog
+
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import NamedConfiguration, parse_retrieval
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import OvertakenPromotionError
 from rag_resources.core.evidence import Evidence
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
@@ -28,6 +32,11 @@ from rag_resources.store.promotions import (
 from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
 from rag_resources.store.settled import settled_until
 from rag_resources.store.vector_indexes import index_model_that_serves
+
+OVERTAKEN_PAUSES_S = (5.0, 15.0, 30.0)
+"""How long a promotion waits before it tries again, after something was indexed meanwhile."""
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +116,30 @@ class ServingConfiguration:
         """Promote a candidate, by default the best one, and make sure its vector index exists.
 
         Candidates without a current evaluation are evaluated again first. So is the serving
-        configuration, with which they are compared.
+        configuration, with which they are compared. If something was indexed meanwhile, so that
+        the new figures are stale already, all of this is repeated, after pauses.
 
         Raises:
             RagError: See `promote_best` and `evaluate`.
         """
-        gate, settings = self.settings.gate, self.settings.search
-        again = needing_evaluation(
-            self.database, configurations, gate=gate, settings=settings, name=name
-        )
-        for candidate in again:
-            self.evaluate(candidate, run_id)
-        outcome = promote_best(
-            self.database, configurations, gate=gate, settings=settings, name=name, run_id=run_id
-        )
+        again: list[NamedConfiguration] = []
+        for pause_s in (*OVERTAKEN_PAUSES_S, None):
+            again += self._evaluate_again(configurations, name, run_id)
+            try:
+                outcome = promote_best(
+                    self.database,
+                    configurations,
+                    gate=self.settings.gate,
+                    settings=self.settings.search,
+                    name=name,
+                    run_id=run_id,
+                )
+                break
+            except OvertakenPromotionError as error:
+                if pause_s is None:
+                    raise
+                _log.info("promotion_overtaken", reason=str(error), pause_s=pause_s)
+                time.sleep(pause_s)
         index_model_that_serves(
             self.database,
             outcome.evaluation.model,
@@ -128,6 +147,21 @@ class ServingConfiguration:
             contextual=self.settings.contextual_index,
         )
         return replace(outcome, evaluated_again=tuple(item.name for item in again))
+
+    def _evaluate_again(
+        self,
+        configurations: Mapping[str, NamedConfiguration],
+        name: str | None,
+        run_id: str | None,
+    ) -> list[NamedConfiguration]:
+        """Evaluate what a promotion may not decide on as it is, and return it."""
+        gate, settings = self.settings.gate, self.settings.search
+        again = needing_evaluation(
+            self.database, configurations, gate=gate, settings=settings, name=name
+        )
+        for candidate in again:
+            self.evaluate(candidate, run_id)
+        return again
 
     def withdraw(self, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
         """Let the previous configuration serve again.

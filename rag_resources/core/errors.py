@@ -211,6 +211,10 @@ class GateNotPassedError(RagError):
     """The gate forbids a promotion."""
 
 
+class OvertakenPromotionError(GateNotPassedError):
+    """What is searched changed between the evaluations that a promotion made and its decision."""
+
+
 class DisturbedEvaluationError(RagError):
     """A question could not be asked in full, twice, so nothing can be concluded."""
 

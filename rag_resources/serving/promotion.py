@@ -13,6 +13,7 @@ from rag_resources.core.errors import (
     GateNotPassedError,
     InvalidConfigurationError,
     MigrationHeldError,
+    OvertakenPromotionError,
 )
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
@@ -105,6 +106,7 @@ def promote_best(
         InvalidConfigurationError: No candidate has this name.
         GateNotPassedError: The named candidate, or every candidate, fails its gate; the message
             gives names and numbers.
+        OvertakenPromotionError: One of them fails because its evaluation is stale.
     """
     candidates = _candidates(configurations, name)
     gate, settings = gate or GateConfig(), settings or SearchSettings()
@@ -137,6 +139,7 @@ def promote_best(
             message: Text = Message.NOT_PROMOTED.format(reasons=reasons)
             if is_stale:
                 message = joined(" ", (message, Message.NOT_PROMOTED_STALE))
+                raise OvertakenPromotionError(message, **refused)
             raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
         questions = evaluated_questions(connection, passed.keys())

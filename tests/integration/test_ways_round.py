@@ -77,7 +77,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rag_resources.core.errors import DatabaseUnavailableError, GateNotPassedError, RagError
+from rag_resources.application import serving
+from rag_resources.core.errors import (
+    DatabaseUnavailableError,
+    OvertakenPromotionError,
+    RagError,
+)
 from rag_resources.core.evidence import EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.database.pool import Database
@@ -281,14 +286,33 @@ def test_without_any_of_them_it_is_promoted(product: Product) -> None:
     assert promoted(product) == [NAME]
 
 
-def test_written_to_between_evaluation_and_decision_it_is_refused(product: Product) -> None:
-    """The promotion looks again after it evaluated."""
-    drop = sql("DELETE FROM chunks")
-    sql("UPDATE notes SET content = 'Nada.' WHERE external_id = '0'")(product)
-    product.afterwards = lambda: drop(product)
-    with pytest.raises(GateNotPassedError, match=STALE):
+def test_written_to_between_evaluation_and_decision_it_is_refused(
+    product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The promotion looks again after it evaluated, as often as it evaluates."""
+    monkeypatch.setattr(serving, "OVERTAKEN_PAUSES_S", (0.0, 0.0))
+    write = sql("UPDATE notes SET content = content || ' Nada.' WHERE external_id = '0'")
+    write(product)
+    product.afterwards = lambda: write(product)
+    with pytest.raises(OvertakenPromotionError, match=STALE):
         product.promote(NAME)
     assert promoted(product) == []
+    evaluated = product.corpus.fetch("SELECT count(*) FROM evaluation_results")
+    assert evaluated == [(4,)], "once to begin with, and at each of three tries"
+
+
+def test_written_to_once_meanwhile_it_is_evaluated_again_and_promoted(
+    product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "OVERTAKEN_PAUSES_S", (0.0,))
+    write = sql("UPDATE notes SET content = content || ' Nada.' WHERE external_id = '0'")
+    write(product)
+    writes = iter([write])
+    product.afterwards = lambda: [each(product) for each in writes]
+    outcome = product.promote(NAME)
+    assert outcome.evaluated_again == (NAME, NAME)
+    assert outcome.evidence.state is EvidenceState.CURRENT
+    assert promoted(product) == [NAME]
 
 
 def test_measured_again_it_is_promoted_on_the_new_figures(product: Product) -> None:
