@@ -44,6 +44,11 @@ def leading_date(text: str) -> datetime | None:
     return parse_timestamp(match.group()) if match else None
 
 
+def without_leading_date(text: str) -> str:
+    """Return a text without the date that `leading_date` finds in it."""
+    return _LEADING_DATE.sub("", text, count=1) if leading_date(text) else text
+
+
 def _canonical(match: re.Match[str]) -> str:
     day = f"{match['year']}-{int(match['month']):02}-{int(match['day']):02}"
     if match["hour"] is None:

@@ -183,12 +183,16 @@ def accept_settings(
     source: ContentSource,
     names: Collection[str] = ALL_SETTINGS,
 ) -> None:
-    """Store the present settings in the database; arguments as in `pending_changes`."""
+    """Store the present settings in the database; arguments as in `pending_changes`.
+
+    A first path that does not exist is not stored: nothing comes from there, and the mended one
+    must not be refused for it.
+    """
     stored = list_content_settings(connection)
     new = {
         key: value
         for key, value in _values(settings, source, names).items()
-        if stored.get(key) != value
+        if stored.get(key) != value and not (stored.get(key) is None and _is_missing(key[1], value))
     }
     if new:
         lock_content_settings(connection)
@@ -264,10 +268,15 @@ def _compare(
 
 def _shown_now(name: str, value: Any) -> str:
     """Return a present value as shown to people; says so if it is a path that does not exist."""
-    is_path = name in _PATHS and isinstance(value, str) and value != SAMPLE_SOURCE
-    if is_path and "://" not in value and not Path(value).exists():
+    if _is_missing(name, value):
         return Message.SETTING_PATH_MISSING.format(path=value)
     return _shown(value)
+
+
+def _is_missing(name: str, value: Any) -> bool:
+    """Whether a setting is a path of this machine and nothing is there."""
+    is_path = name in _PATHS and isinstance(value, str) and value != SAMPLE_SOURCE
+    return is_path and "://" not in value and not Path(value).exists()
 
 
 _PATHS = ("NOTES_SOURCE", "GOLDEN_SOURCE", "DOCUMENTS_SOURCE")

@@ -20,6 +20,7 @@ from rag_resources.ingestion.records import (
     TAGS_FIELDS,
     TITLE_FIELDS,
     build_note,
+    title_of_file,
 )
 from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
 from rag_resources.ingestion.text_files import NUL, read_text
@@ -56,6 +57,7 @@ def read_markdown(
             max_bytes=options.max_note_bytes,
             content=_without_last_line_end(content),
             default_id=file.name_without_suffix,
+            default_title=title_of_file(file.name_without_suffix),
             nul_characters=nul_characters,
         )
     except InvalidRecordError as error:

@@ -11,7 +11,12 @@ from typing import Any
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
-from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, leading_date, parse_timestamp
+from rag_resources.core.timestamps import (
+    EXPIRES_AT_FIELDS,
+    leading_date,
+    parse_timestamp,
+    without_leading_date,
+)
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.field_values import FieldValues
 from rag_resources.ingestion.source_file import (
@@ -39,6 +44,9 @@ MAX_ID_BYTES = 1024
 MAX_TAG_BYTES = 512
 
 _HASH_ID_CHARS = 32
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_IDENTIFIER = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
+_JOINTS = re.compile(r"[-_]+")
 _HEADING_OR_FENCE = re.compile(
     r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>.*))", re.MULTILINE
 )
@@ -52,6 +60,7 @@ def build_note(
     max_bytes: int,
     content: str | None = None,
     default_id: str | None = None,
+    default_title: str = "",
     nul_characters: int = 0,
 ) -> NoteRecord:
     """Build a note from the fields of a record.
@@ -68,6 +77,7 @@ def build_note(
         max_bytes: Limit of the content in UTF-8.
         content: Without NUL characters; None to take it from the fields.
         default_id: Id of a record that has none; None uses a hash of its content.
+        default_title: Title of a record without one, and without a heading.
         nul_characters: Number of NUL characters already removed.
 
     Raises:
@@ -79,7 +89,7 @@ def build_note(
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
     created_at = _moment(values, CREATED_AT_FIELDS, Message.RECORD_CREATED_AT)
     expires_at = _moment(values, EXPIRES_AT_FIELDS, Message.RECORD_EXPIRES_AT)
-    title = _title(values, body)
+    title = _title(values, body, default_title)
     tags = _tags(values)
     metadata = values.remaining
     if created_at is None:
@@ -89,6 +99,22 @@ def build_note(
     if nul_characters := nul_characters + values.nul_characters:
         metadata["nulCharactersRemoved"] = nul_characters
     return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
+
+
+def title_of_file(name: str) -> str:
+    """Return the title that a file's name gives its note; empty if it has no words.
+
+    A date at its start is left out, and so is a name that only identifies, as of digits.
+
+    Args:
+        name: Without suffix, and with or without folders.
+    """
+    stem = name.rpartition("/")[2]
+    words = without_leading_date(stem).strip(" -_")
+    if not _LETTERS.search(words) or _IDENTIFIER.fullmatch(words):
+        return ""
+    # A name with spaces was written for people: its hyphens are meant.
+    return " ".join((words if " " in stem else _JOINTS.sub(" ", words)).split())
 
 
 def _invalid_field(message: str, field: str, value: object) -> InvalidRecordError:
@@ -149,10 +175,10 @@ def _default_created_at(external_id: str, file: SourceFile) -> tuple[datetime, s
     return file.modified_at, "file_modified"
 
 
-def _title(values: FieldValues, content: str) -> str:
+def _title(values: FieldValues, content: str, default: str) -> str:
     field, value = values.take(TITLE_FIELDS)
     if value is None:
-        value = _first_heading(content)
+        value = _first_heading(content) or default
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _invalid_field(Message.RECORD_NOT_TEXT, field, value)
     return " ".join(str(value).split())

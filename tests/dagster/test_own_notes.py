@@ -27,9 +27,10 @@ from dagster_project import (
 )
 
 from rag_resources.application import open_application
+from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.ingestion.content_settings import require_settings
+from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
 from rag_resources.settings import Settings, load_settings
 from tests.databases import cloned
 
@@ -118,6 +119,24 @@ def test_a_misspelt_variable_is_a_forgotten_one(own: Project) -> None:
     assert done.returncode == 2
     assert "NOTES_SOURCE" in done.stderr
     assert contents(own) == before
+
+
+def test_a_folder_that_never_was_there_does_not_stand_in_the_way_of_the_right_one(
+    own: Project, tmp_path: Path
+) -> None:
+    """Nothing was read from it. A folder that was read must be accepted if it changes."""
+    notes, documents = own.corpus.notes, tmp_path / "documentos"
+    documents.mkdir()
+
+    def read_from(folder: Path) -> None:
+        settings = load_settings(notes_source=notes, documents_source=folder)
+        with open_application(settings) as opened:
+            require_settings(opened.database, settings, DOCUMENTS_SETTINGS)
+
+    read_from(tmp_path / "documentoz")
+    read_from(documents)
+    with pytest.raises(SettingsChangedError, match="DOCUMENTS_SOURCE"):
+        read_from(tmp_path / "documentoz")
 
 
 @pytest.mark.parametrize("asset", [NOTES, GOLDEN], ids=["notes", "golden"])

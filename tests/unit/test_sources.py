@@ -116,19 +116,37 @@ class TestMarkdown:
         ("content", "title"),
         [
             ("texto\n# Título  \n# Otro", "Título"),
-            ("## Segundo nivel\ntexto", ""),
+            ("## Segundo nivel\ntexto", "nota"),
             ("#etiqueta\n# C#", "C#"),
             ("```sh\n# comentario\n~~~\n# otro\n```\n# Título", "Título"),
-            ("```\n# sin cerrar", ""),
+            ("```\n# sin cerrar", "nota"),
             ("# ##\r\n# Título\r\n", "Título"),
-            ("    # código\n", ""),
+            ("    # código\n", "nota"),
         ],
     )
-    def test_the_title_is_the_first_heading(self, tmp_path: Path, content: str, title: str) -> None:
+    def test_the_title_is_the_first_heading_or_the_name_of_the_file(
+        self, tmp_path: Path, content: str, title: str
+    ) -> None:
         assert note(write(tmp_path / "nota.md", content)).title == title
 
     def test_a_given_title_wins_even_if_empty(self, tmp_path: Path) -> None:
-        assert note(write(tmp_path / "a.md", '---\ntitle: ""\n---\n# Otro')).title == ""
+        assert note(write(tmp_path / "nota.md", '---\ntitle: ""\n---\n# Otro')).title == ""
+
+    @pytest.mark.parametrize(
+        ("name", "title"),
+        [
+            ("Óscar Peña.md", "Óscar Peña"),
+            ("2025-04-29-apagón_y_vuelta.txt", "apagón y vuelta"),
+            ("2025-04-29 Pre-estreno.md", "Pre-estreno"),
+            ("2025-04-29.md", ""),
+            ("0f8fad5b-d9cb-469f-a165-70867728950e.md", ""),
+            ("12.md", ""),
+        ],
+    )
+    def test_a_name_gives_a_title_if_it_has_words(
+        self, tmp_path: Path, name: str, title: str
+    ) -> None:
+        assert note(write(tmp_path / name, "texto")).title == title
 
     def test_what_yaml_would_change_stays_as_written(self, tmp_path: Path) -> None:
         text = "---\nid: 0123\ntitle: 10:30\ntags: [no, 2025-01-02, ~, 1.10, '']\n---\nx"
