@@ -129,7 +129,11 @@ def test_a_folder_that_never_was_there_does_not_stand_in_the_way_of_the_right_on
     documents.mkdir()
 
     def read_from(folder: Path) -> None:
-        settings = load_settings(notes_source=notes, documents_source=folder)
+        settings = load_settings(
+            notes_source=notes,
+            documents_source=str(folder),
+            files_url=(tmp_path / "ficheros").as_uri(),
+        )
         with open_application(settings) as opened:
             require_settings(opened.database, settings, DOCUMENTS_SETTINGS)
 
