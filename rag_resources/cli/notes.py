@@ -1,5 +1,6 @@
 """`rag notes …`: the stored notes, deleting and restoring them. Storing them is `cli.ingest`."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +34,8 @@ SHOWN_NOTES = 50
 SHOWN_QUESTIONS = 10
 
 app = group("notes", Message.HELP_NOTES)
+
+_IN_OTHER_ROWS = ("createdAtOrigin", "expiresAt")
 
 Name = Annotated[str, typer.Argument(metavar="NOTA", help=Message.HELP_NOTES_NAME)]
 Names = Annotated[list[str], typer.Argument(metavar="NOTA...", help=Message.HELP_NOTES_NAME)]
@@ -202,9 +205,20 @@ def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
         (Message.COLUMN_UPDATED, _moment(stored.updated_at)),
         (Message.COLUMN_TAGS, ", ".join(stored.tags)),
     ]
+    if metadata := _metadata(stored):
+        rows.append((Message.COLUMN_METADATA, metadata))
     if stored.expires_at:
         rows.append((Message.COLUMN_EXPIRES_AT, _moment(stored.expires_at)))
     return rows
+
+
+def _metadata(stored: "StoredNote") -> str:
+    """Return the further fields of a note, one a line; what other rows say is left out."""
+    own = {key: value for key, value in stored.metadata.items() if key not in _IN_OTHER_ROWS}
+    return "\n".join(
+        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in own.items()
+    )
 
 
 def _created(stored: "StoredNote") -> str:

@@ -64,6 +64,7 @@ class Message:
     FILTER_NO_TAG: Template
     FILTER_NO_NOTE: Template
     FILTER_NO_KEY: Template
+    FILTER_LIST: Template
     FILTER_NO_VALUE: Template
     FILTER_NO_PERIOD: Template
     FILTER_NO_NOTES: Template
@@ -1720,6 +1721,7 @@ class Message:
     COLUMN_ANSWER: Template
     COLUMN_CATEGORY: Template
     COLUMN_DIFFICULTY: Template
+    COLUMN_METADATA: Template
     COLUMN_TAGS: Template
     COLUMN_CREATED: Template
     COLUMN_UPDATED: Template

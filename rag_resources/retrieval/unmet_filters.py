@@ -99,6 +99,8 @@ def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
         return Message.FILTER_NO_NOTE.format()
     if condition.metadata:
         [(key, value)] = condition.metadata.items()
+        if key in known.lists:
+            return Message.FILTER_LIST.format(key=key)
         if key in known.keys:
             return Message.FILTER_NO_VALUE.format(key=key, value=shown(value))
         return Message.FILTER_NO_KEY.format(key=key) + _meant(key, known.keys)

@@ -42,11 +42,16 @@ class OutsideNotes:
 
 @dataclass(frozen=True, slots=True)
 class FilterValues:
-    """What notes can be filtered by: their tags, sources and metadata keys, first and last date."""
+    """What notes can be filtered by: their tags, sources and metadata keys, first and last date.
+
+    Attributes:
+        lists: The metadata keys whose value is a list or an object in some note.
+    """
 
     tags: tuple[str, ...]
     sources: tuple[str, ...]
     keys: tuple[str, ...]
+    lists: tuple[str, ...]
     first: datetime | None
     last: datetime | None
 
@@ -294,4 +299,6 @@ def count_expired(connection: Connection, *, grace_hours: int) -> int:
 def filter_values(connection: Connection) -> FilterValues:
     """Return what the tenant's notes can be filtered by; reads all of them."""
     row = queries().filter_values(connection)
-    return FilterValues(tuple(row.tags), tuple(row.sources), tuple(row.keys), row.first, row.last)
+    return FilterValues(
+        tuple(row.tags), tuple(row.sources), tuple(row.keys), tuple(row.lists), row.first, row.last
+    )

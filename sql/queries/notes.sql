@@ -313,7 +313,8 @@ GROUP BY t.tag ORDER BY notes DESC, t.tag LIMIT :row_limit;
 
 -- name: filter_values^
 -- The values that the tenant's notes can be filtered by, for somebody whose filter no note meets.
--- returns: tags text[], sources text[], keys text[] (of the metadata), first timestamptz, last timestamptz (null: none)
+-- returns: tags text[], sources text[], keys text[] (of the metadata), lists text[] (those whose value is a list or an
+--          object in some note), first timestamptz, last timestamptz (null: none)
 -- index:   notes_newest_idx
 WITH visible AS MATERIALIZED (
     SELECT n.source, n.tags, n.metadata, n.created_at FROM notes AS n
@@ -326,5 +327,9 @@ SELECT
     array(
         SELECT DISTINCT k.name FROM visible AS v CROSS JOIN jsonb_object_keys(v.metadata) AS k (name) ORDER BY k.name
     ) AS keys,
+    array(
+        SELECT DISTINCT e.name FROM visible AS v CROSS JOIN jsonb_each(v.metadata) AS e (name, value)
+        WHERE jsonb_typeof(e.value) IN ('array', 'object') ORDER BY e.name
+    ) AS lists,
     (SELECT min(v.created_at) FROM visible AS v) AS first,
     (SELECT max(v.created_at) FROM visible AS v) AS last;

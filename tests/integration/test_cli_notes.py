@@ -209,6 +209,18 @@ def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) ->
     assert "puerta" in rag("notes", "show", "gata", "--json").json["content"]
 
 
+def test_a_note_is_shown_with_its_further_fields(rag: Rag, tmp_path: Path) -> None:
+    """One a line; a list as in JSON."""
+    path = tmp_path / "reunión.md"
+    fields = "fecha: 2025-01-02\nlugar: Teruel\nvan: [Ana, Luis]"
+    path.write_text(f"---\n{fields}\n---\nAcordamos.", "utf-8")
+    assert rag("ingest", path, "--source-name", "otra").code == 0
+    plain = rag("--plain", "notes", "show", "reunión").out
+    assert "lugar: Teruel" in plain
+    assert 'van: ["Ana", "Luis"]' in plain
+    assert "Metadatos" not in rag("--plain", "notes", "show", "gata").out
+
+
 def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Database) -> None:
     """Then it can no longer be restored; lifting its tombstone lets its source bring it."""
     from rag_resources.indexing.purge import purge

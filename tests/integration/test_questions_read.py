@@ -397,6 +397,7 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
         ),
         ({"metadata": {"piso": "3"}}, ["«3». Sin comillas, sí: 3.", "--metadata piso=3"]),
         ({"metadata": {"piso": "NaN"}}, ["Ninguna nota tiene «piso» con el valor «NaN»."]),
+        ({"metadata": {"van": "Marta"}}, ["«van» es una lista en algunas notas", "«tags»"]),
         ({"note_ids": (UUID(int=1),)}, ["Ninguna nota tiene ese identificador."]),
         (
             {"source": "notes", "created_from": "2025-01-01", "note_ids": of("2024/plan_2024.md")},
@@ -410,7 +411,8 @@ def test_a_filter_that_no_note_meets_is_named(
     """The others are not; who finds nothing for want of words is told nothing of filters."""
     with database.transaction() as connection:
         connection.execute(
-            'UPDATE notes SET tags = \'{obra}\', metadata = \'{"importe": "1800", "piso": 3}\''
+            "UPDATE notes SET tags = '{obra}',"
+            ' metadata = \'{"importe": "1800", "piso": 3, "van": ["Marta"]}\''
             " WHERE external_id = 'acta.md'"
         )
     wanted = parse_filters(filters)

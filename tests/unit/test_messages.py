@@ -204,9 +204,9 @@ def test_numbers_and_dates_are_written_as_in_the_language() -> None:
     assert render(scores, "fr") == "fusion 0,500, reclassement 0,250"
     assert render(scores, "en") == "fusion 0.500, re-ranking 0.250"
     took = Message.PASSAGES_FOUND.format(count=1234, latency_ms=12345.6)
-    assert render(took, "es") == "1234 pasajes en 12.346 ms"
-    assert render(took, "fr") == "1234 passages en 12\u202f346 ms"
-    assert render(took, "en") == "1234 passages in 12,346 ms"
+    assert render(took, "es") == "Pasajes: 1234, en 12.346 ms"
+    assert render(took, "fr") == "Passages : 1234, en 12\u202f346 ms"
+    assert render(took, "en") == "Passages: 1234, in 12,346 ms"
     blackout = datetime(2025, 4, 28, 12, 33, tzinfo=UTC)
     assert [day(blackout, language) for language in LANGUAGES] == [
         "28 abr 2025",
