@@ -19,6 +19,7 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.similar import nearest
 from rag_resources.core.texts import joined
 from rag_resources.core.yaml_text import (
     DuplicateKeyError,
@@ -63,6 +64,8 @@ class Configurations(dict[str, NamedConfiguration]):
         if name not in self:
             known = ", ".join(self)
             headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)
+            if meant := nearest(name, self):
+                headline += Message.FILTER_MEANT.format(name=meant)
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
 

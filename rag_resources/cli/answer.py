@@ -26,6 +26,7 @@ def show(
     configuration: str,
     *,
     filtered: bool,
+    by_ranks: bool = False,
     language: str = "es",
 ) -> None:
     """Write an answer.
@@ -34,6 +35,7 @@ def show(
         response: The answer; if it has an error it has no passages.
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
+        by_ranks: Whether the scores are sums of reciprocal ranks, which are small and not of 1.
         language: The language of the question, whose words are marked.
     """
     warn_of(response)
@@ -46,7 +48,10 @@ def show(
     screen = console()
     for rank, result in enumerate(response.results, start=1):
         asked = (response.query, language)
-        screen.print(_panel(rank, result, asked, marks=not screen.is_terminal or is_plain()))
+        template = Message.RETRIEVED_RANKS if by_ranks else Message.RETRIEVED_SCORE
+        score = told(template.format(score=result.score))
+        marks = not screen.is_terminal or is_plain()
+        screen.print(_panel(rank, score, result, asked, marks=marks))
     say_confidence(response)
     _say_cost(response, configuration)
 
@@ -74,7 +79,7 @@ def _say_searched(transformed: "TransformedQuery") -> None:
 
 
 def _panel(
-    rank: int, result: "RetrievalResult", asked: tuple[str, str], *, marks: bool
+    rank: int, score: str, result: "RetrievalResult", asked: tuple[str, str], *, marks: bool
 ) -> "Panel | Text":
     from rich.panel import Panel
     from rich.text import Text
@@ -83,7 +88,6 @@ def _panel(
     from rag_resources.retrieval.notices import parts_in_words
 
     created = told_day(result.created_at) if result.created_at else ""
-    score = told(Message.RETRIEVED_SCORE.format(score=result.score))
     heading = (f"{rank}", score, created, clean(result.label))
     spans = matches(result.content, *asked)
     words = dict.fromkeys(result.content[span.start : span.end].lower() for span in spans)

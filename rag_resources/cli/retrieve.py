@@ -1,5 +1,7 @@
 """`rag retrieve`: shows the passages that answer a question. See `cli.answer`."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from rag_resources.cli.answer import show
@@ -23,6 +25,9 @@ from rag_resources.cli.search_options import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application.wiring import Answered
 
 
 def retrieve(
@@ -68,7 +73,17 @@ def retrieve(
             response,
             answered.configuration,
             filtered=search.is_filtered,
+            by_ranks=_is_scored_by_ranks(answered),
             language=language or default,
         )
     if response.error:
         raise typer.Exit(1)
+
+
+def _is_scored_by_ranks(answered: "Answered") -> bool:
+    """Whether the scores are sums of reciprocal ranks; a single list keeps its own scores."""
+    config, results = answered.config, answered.response.results
+    if config is None or config.fusion.method != "rrf" or not results:
+        return False
+    most = sum(own.weight for own in config.retrievers.values()) / (config.fusion.rank_constant + 1)
+    return results[0].score <= most

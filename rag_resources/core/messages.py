@@ -140,6 +140,7 @@ class Message:
     CLI_LOADING: Template
     ASSIGNMENT_INVALID: Template
     RETRIEVED_DEGRADED: Template
+    RETRIEVED_RANKS: Template
     RETRIEVED_SCORE: Template
     RETRIEVED_WORDS: Template
     RETRIEVED_COUNT: Template

@@ -398,6 +398,15 @@ def test_an_answer_is_in_the_language_of_its_reader(
     assert "Notas" in indexed("status").out
 
 
+def test_a_sum_of_reciprocal_ranks_is_not_shown_as_a_share(indexed: Rag) -> None:
+    """A single list keeps its scores, whatever the method."""
+    asked = ("retrieve", "gata", "--set", "fusion.method=rrf", "--config", CONFIGURATION)
+    both = indexed(*asked, "--strategy", "hybrid").out
+    assert re.search(r"1 · RRF 0,0\d{3} · ", both)
+    assert " de 1 · " not in both
+    assert "1 · 0," in indexed(*asked, "--strategy", "fulltext").out
+
+
 def test_the_messages_of_an_answer_are_in_the_language_of_its_reader(indexed: Rag) -> None:
     asked = ("retrieve", "gata", "--config", CONFIGURATION, "--model", "ollama_bge_m3")
     shown = indexed(*asked, "--language", "fr")
@@ -466,6 +475,7 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         ([" \u2003 "], Message.QUERY_BLANK),
         (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
         (["x", "--config", "nada"], "No existe ninguna configuración válida llamada «nada»"),
+        (["x", "--config", "hybrid_window"], "¿Querías decir «hybrid_windows»?"),
         (["x", "--config", ""], "No existe ninguna configuración válida llamada «»"),
         (["x", "--top-k", "0"], Message.TOP_K_RANGE.format(value=0, maximum=50)),
         (["x", "--top-k", "51"], Message.TOP_K_RANGE.format(value=51, maximum=50)),
