@@ -18,7 +18,12 @@ from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import is_plain, is_quiet, say, warn
 from rag_resources.cli.output import table as output_table
 from rag_resources.cli.status import documents_in_words
-from rag_resources.cli.survey_report import show_rejected, show_undated, show_unread
+from rag_resources.cli.survey_report import (
+    show_moved,
+    show_rejected,
+    show_undated,
+    show_unread,
+)
 from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
@@ -139,6 +144,10 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
     show_rejected(rejections, rejected)
     undated, count = application.notes.undated(limit=SHOWN_UNDATED)
     show_undated(undated, count)
+    settings = application.settings
+    if settings.notes_source:
+        moved = application.notes.moved(settings.notes_source, source=settings.notes_source_name)
+        show_moved(moved, shown=SHOWN)
     if outside := application.notes.outside(window, limit=SHOWN):
         warn(outside_in_words(outside, window))
     return Unread(rejected, documents)

@@ -48,6 +48,11 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
             source = chosen_source(context, config, rag.notes, NOTES_SETTINGS)
             known = {(item.location, item.reason) for item in rag.notes.rejections()[0]}
             report = _ingest(context, rag, source)
+            moved = rag.notes.moved(source.notes, source=source.name) if source.notes else []
+        # Without a new note, an earlier run warned of them already.
+        tell_moved = context.log.warning if report.count(Upsert.INSERTED) else context.log.info
+        for each in moved:
+            tell_moved(Message.MOVED_NOTE.format(before=each.before, now=each.now))
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
             # What an earlier run warned of is no news for the terminal.

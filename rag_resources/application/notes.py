@@ -27,6 +27,7 @@ from rag_resources.ingestion.content_settings import (
 from rag_resources.ingestion.content_source import ContentSource, choose_source, source_of_path
 from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
 from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.ingestion.moved import MovedNote, find_moved
 from rag_resources.ingestion.sources import SourceOptions, iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.golden import questions_naming
@@ -36,6 +37,7 @@ from rag_resources.store.notes import (
     fetch_notes,
     list_notes,
     list_outside,
+    list_twins,
 )
 from rag_resources.store.open_notes import OpenNote, list_tags, open_note
 from rag_resources.store.rejections import (
@@ -45,6 +47,8 @@ from rag_resources.store.rejections import (
     list_undated,
 )
 from rag_resources.store.tombstones import Tombstone, list_tombstones
+
+MOST_TWINS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +231,19 @@ class Notes:
         """Return the notes dated outside a window, with some examples; None if there are none."""
         with self.database.transaction() as connection:
             return list_outside(connection, window, limit=limit)
+
+    def moved(self, folder: Path, *, source: str) -> list[MovedNote]:
+        """Return the notes whose file in a folder was moved or renamed, so that they are twice.
+
+        At most `MOST_TWINS` groups of notes with the same content are looked at.
+        """
+        if not folder.is_dir():
+            return []
+        with self.database.transaction() as connection:
+            twins = list_twins(
+                connection, tenant=self.settings.tenant, source=source, limit=MOST_TWINS
+            )
+        return find_moved(twins, folder)
 
     @property
     def grace_hours(self) -> int:

@@ -19,7 +19,7 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application, read_settings
-from rag_resources.cli.survey_report import show_rejected, show_undated
+from rag_resources.cli.survey_report import show_moved, show_rejected, show_undated
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template, Text
@@ -68,8 +68,10 @@ def ingest(
         source = _source(app, path, source_name, accept=accept_settings)
         report = _store(app, records, source, path)
         first_month, is_read = app.notes.first_month, app.notes.is_read_by_runs(path, source)
+        moved = app.notes.moved(path, source=source)
     if as_json:
-        write_json(_as_json(report, source))
+        named = [{"before": item.before, "now": item.now} for item in moved]
+        write_json({**_as_json(report, source), "moved": named})
     elif report.by_month or report.rejected or report.left_out:
         _show(report, source)
     if not (report.by_month or report.left_out):
@@ -81,6 +83,7 @@ def ingest(
             path=str(path),
         )
     if not as_json:
+        show_moved(moved)
         _advise(report, first_month, Message.INGEST_NEXT if is_read else Message.INGEST_NEXT_BESIDE)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from rag_resources.ingestion.moved import MovedNote
     from rag_resources.ingestion.survey import Survey
 
 SHOWN = 20
@@ -112,6 +113,18 @@ def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN
     console().print(table(columns, rows, title=title, prose=True))
     if count > len(rows):
         say(Message.UNDATED_MORE.format(count=count - len(rows)))
+
+
+def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
+    """Show the notes whose file was moved or renamed, with the name that each has now."""
+    if not moved:
+        return
+    columns = (Message.COLUMN_MOVED_FROM, Message.COLUMN_MOVED_TO)
+    rows = [(item.before, item.now) for item in moved[:shown]]
+    title = Message.MOVED_TITLE.format(count=len(moved))
+    console().print(table(columns, rows, title=title, prose=True))
+    if len(moved) > len(rows):
+        say(Message.UNDATED_MORE.format(count=len(moved) - len(rows)))
 
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:

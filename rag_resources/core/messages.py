@@ -299,6 +299,10 @@ class Message:
     RECORD_LINK_UP: Template
     RECORD_LINK_OUT: Template
     RECORD_EXPIRES_AT: Template
+    MOVED_TITLE: Template
+    COLUMN_MOVED_FROM: Template
+    COLUMN_MOVED_TO: Template
+    MOVED_NOTE: Template
     LEFT_OUT_PURGED: Template
     LEFT_OUT_DELETED: Template
     LEFT_OUT_REASON: Template

@@ -280,6 +280,14 @@ def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> O
     return OutsideNotes(first.total, first.earliest, first.latest, examples)
 
 
+def list_twins(
+    connection: Connection, *, tenant: str, source: str, limit: int
+) -> list[tuple[str, ...]]:
+    """Return the external ids of the notes of a source that have one content, group by group."""
+    rows = queries().list_twins(connection, tenant=tenant, source=source, row_limit=limit)
+    return [tuple(row.external_ids) for row in rows]
+
+
 def claim_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
     """Lock notes that expired `grace_hours` ago or earlier until commit.
 

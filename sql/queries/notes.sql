@@ -203,6 +203,19 @@ FROM notes AS n
 WHERE n.created_at < :first OR n.created_at >= :after_last
 ORDER BY n.created_at, n.id LIMIT :row_limit;
 
+-- name: list_twins
+-- Notes of a source, not of documents, with the same content: the identifiers of each group in alphabetical order.
+-- params:  tenant text, source text, row_limit int
+-- returns: external_ids text[]
+SELECT array_agg(n.external_id ORDER BY n.external_id) AS external_ids
+FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND n.source = :source AND n.document_id IS NULL AND n.external_id IS NOT NULL
+    AND (n.expires_at IS NULL OR n.expires_at > now())
+GROUP BY n.content_sha256
+HAVING count(*) > 1
+ORDER BY external_ids LIMIT :row_limit;
+
 -- name: claim_expired_notes
 -- Lock notes whose grace period after expiry is over until commit, earliest expiry first. Notes that another run has
 -- claimed, or whose expiry is being changed, are left for the next purge.

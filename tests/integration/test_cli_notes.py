@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import psycopg
 import pytest
 
+from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.settings import Settings
 from rag_resources.store.notes import note_id
@@ -219,6 +220,23 @@ def test_a_note_is_shown_with_its_further_fields(rag: Rag, tmp_path: Path) -> No
     assert "lugar: Teruel" in plain
     assert 'van: ["Ana", "Luis"]' in plain
     assert "Metadatos" not in rag("--plain", "notes", "show", "gata").out
+
+
+def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted(
+    rag: Rag, folder: Path
+) -> None:
+    """A note that gives its own identifier stays the same one."""
+    (folder / "gotera.md").write_text("Gotea en el pasillo.", "utf-8")
+    assert rag("ingest", folder, "--json").json["moved"] == []
+    (folder / "gotera.md").rename(folder / "la gotera.md")
+    (folder / "gata.md").rename(folder / "la gata.md")
+    told = rag("ingest", folder)
+    assert Message.MOVED_TITLE.format(count=1) in told.out
+    again = rag("ingest", folder, "--json").json
+    assert again["moved"] == [{"before": "gotera", "now": "la gotera"}]
+    rag("notes", "delete", "gotera", "--yes")
+    assert rag("ingest", folder, "--json").json["moved"] == []
+    assert {"gata", "la gotera"} <= set(names(rag))
 
 
 def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Database) -> None:
