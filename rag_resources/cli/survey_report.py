@@ -121,8 +121,8 @@ def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
         return
     columns = (Message.COLUMN_MOVED_FROM, Message.COLUMN_MOVED_TO)
     rows = [(item.before, item.now) for item in moved[:shown]]
-    title = Message.MOVED_TITLE.format(count=len(moved))
-    console().print(table(columns, rows, title=title, prose=True))
+    say(Message.MOVED_TITLE.format(count=len(moved)))
+    console().print(table(columns, rows, prose=True))
     if len(moved) > len(rows):
         say(Message.UNDATED_MORE.format(count=len(moved) - len(rows)))
 
