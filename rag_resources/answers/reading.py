@@ -3,6 +3,7 @@
 The rules are in `core.question_reading` and `core.conversation`; this module looks up what exists.
 """
 
+import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from rag_resources.core.question_reading import (
 )
 from rag_resources.core.reading import Implied, ImpliedKind, Reading
 from rag_resources.core.text import is_blank
-from rag_resources.core.wording import fold
+from rag_resources.core.wording import as_written, fold
 from rag_resources.database.pool import Connection, Database
 from rag_resources.languages.prompts import prompt
 from rag_resources.providers.inputs import as_data
@@ -163,7 +164,7 @@ def _looked_up(
         both = narrowed(filters, own.filters)
         if both is not None:  # None: no note could meet both; the caller's counts.
             filters = both
-            kept.append(own)
+            kept.append(_as_written(reading.question, own))
     several = [own.note_ids for own in files] if len(files) > 1 else []
     return replace(
         reading,
@@ -171,6 +172,15 @@ def _looked_up(
         implied=tuple(kept),
         files=tuple(several),
     )
+
+
+def _as_written(question: str, implied: Implied) -> Implied:
+    """Return a condition that is shown as the question writes it, with its accents."""
+    text = as_written(question, implied.text)
+    if implied.kind is not ImpliedKind.TITLE:
+        return replace(implied, text=text)
+    shown = re.sub(r"\w+", lambda word: as_written(question, word[0]), implied.shown)
+    return replace(implied, text=text, shown=shown)
 
 
 def _files(

@@ -123,7 +123,7 @@ def opening_of(passages: Sequence[ScoredPassage]) -> Answer:
     For a question that names a note and asks nothing of it.
     """
     first = sentences_of(passages[:1])
-    told = [own for own in first if not own.is_heading] or first
+    told = [own for own in first if not (own.is_heading or own.names_columns)] or first
     chosen = [CitedSentence(own.text, 1, own.span) for own in told[:MAX_SENTENCES]]
     text = "\n\n".join(own.text for own in chosen)
     return Answer(text, (1,), sentences=tuple(chosen)) if chosen else NOT_FOUND

@@ -57,6 +57,12 @@ class SentenceFeature(StrEnum):
 KIND_FEATURES = tuple(feature for feature in SentenceFeature if feature.startswith("has_"))
 """The features that say whether the kind of answer that is asked for is there."""
 
+_KINDS_OF_COLUMNS = tuple(
+    feature
+    for feature in KIND_FEATURES
+    if feature not in (SentenceFeature.HAS_NAME, SentenceFeature.HAS_PLACE)
+)
+
 SentenceFeatures = Mapping[SentenceFeature, float]
 
 
@@ -101,14 +107,15 @@ class Sentence:
         passage: Index of the passage, from 0.
         span: In the passage.
         text: On one line.
-        is_heading: Whether it is a heading of its passage, written as a Markdown heading, or the
-            row of a table that names its columns.
+        is_heading: Whether it is a heading of its passage, or written as a Markdown heading.
+        names_columns: Whether it is the row of a table that names its columns.
     """
 
     passage: int
     span: Span
     text: str
     is_heading: bool = False
+    names_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +138,14 @@ class RankedSentence:
 
     @property
     def names_only(self) -> bool:
-        """Whether it is a heading without the kind of answer that is asked for."""
-        return self.sentence.is_heading and not any(self.features[own] > 0 for own in KIND_FEATURES)
+        """Whether it is a heading, or names columns, without the kind of answer asked for.
+
+        Columns begin with capital letters, which make no names of them.
+        """
+        sentence = self.sentence
+        kinds = _KINDS_OF_COLUMNS if sentence.names_columns else KIND_FEATURES
+        is_title = sentence.is_heading or sentence.names_columns
+        return is_title and not any(self.features[own] > 0 for own in kinds)
 
     @property
     def odds(self) -> float:
@@ -149,7 +162,7 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
             text = " ".join(passage.text[span.start : span.end].split())
             if text not in found:
                 is_heading = text in headings or bool(_MARKDOWN_HEADING.match(text))
-                found[text] = Sentence(index, span, text, is_heading or names_columns)
+                found[text] = Sentence(index, span, text, is_heading, names_columns)
     return list(found.values())
 
 

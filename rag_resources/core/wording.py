@@ -44,6 +44,23 @@ def fold(text: str) -> str:
     return without(unicodedata.normalize("NFD", text.casefold()), {"Mn"})
 
 
+def as_written(text: str, folded: str) -> str:
+    """Return the words of a text that fold to the given ones, as they stand in it.
+
+    Args:
+        text: Any.
+        folded: Words of it in small letters without accents, with single spaces.
+
+    Returns:
+        The folded words if the text does not have them.
+    """
+    line = " ".join(text.split())
+    if len(fold(line)) != len(line):  # Some character folds to none, or to several.
+        return folded
+    start = fold(line).find(folded)
+    return line[start : start + len(folded)] if start >= 0 else folded
+
+
 def stem(word: str) -> str:
     """Remove the endings of number and gender from a folded Spanish word.
 

@@ -75,6 +75,7 @@ def found(asked: Asked) -> set[UUID]:
         ("¿Cuánto cuesta el tejado en plan_2024.md?", "plan_2024.md", ["2024/plan_2024.md"]),
         ("¿Cuánto cuesta el tejado en el plan 2025?", "plan_2025.md", ["2025/plan_2025.md"]),
         ("¿Qué se decide del tejado en el acta de junio?", "acta, junio", ["acta.md"]),
+        ("¿Qué se decide del tejado en el Acta de junio?", "Acta, junio", ["acta.md"]),
     ],
 )
 def test_what_a_question_names_filters_is_told_and_can_be_revoked(

@@ -150,11 +150,15 @@ def test_a_heading_answers_if_it_has_what_is_asked_for_or_there_is_nothing_else(
         ("Moto | Furgoneta", []),
     ],
 )
-def test_the_row_that_names_the_columns_of_a_table_is_a_heading(
-    table: str, columns: list[str]
-) -> None:
+def test_the_row_that_names_the_columns_of_a_table_is_known(table: str, columns: list[str]) -> None:
     found = sentences_of([ScoredPassage(table)])
-    assert [own.text for own in found if own.is_heading] == columns
+    assert [own.text for own in found if own.names_columns] == columns
+
+
+def test_the_columns_of_a_table_are_no_names() -> None:
+    table = "Partida | Euros | Responsable\nFerias | 900 | Lourdes\nPapel | 1200 | Marc"
+    question = "¿Quién es responsable de las ferias?"
+    assert first_of(question, ScoredPassage(table)) == "Ferias | 900 | Lourdes"
 
 
 def test_the_price_is_in_the_row_and_not_in_the_names_of_the_columns() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_resources.core.wording import content, is_negated, names, numbers, share
+from rag_resources.core.wording import as_written, content, is_negated, names, numbers, share
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,19 @@ def test_denials_are_seen_as_whole_words() -> None:
 def test_the_share_of_nothing_wanted_is_0() -> None:
     assert share([], frozenset("a")) == 0
     assert share("aabb", frozenset("a")) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "folded", "written"),
+    [
+        (
+            "¿Qué  se dijo en la Reunión de enero?",
+            "en la reunion de enero",
+            "en la Reunión de enero",
+        ),
+        ("¿Cuándo?", "donde", "donde"),
+        ("Rio\u0301 mucho", "rio", "rio"),  # two characters that fold to one
+    ],
+)
+def test_words_are_quoted_as_they_were_written(text: str, folded: str, written: str) -> None:
+    assert as_written(text, folded) == written
