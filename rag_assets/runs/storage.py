@@ -2,11 +2,14 @@
 
 from typing import Any, Self
 
-from dagster import DagsterInstance
+import dagster as dg
+import sqlalchemy as db
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationPlanned,
 )
 from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import pg_url_from_config
@@ -18,7 +21,7 @@ _OLDEST_S = 3600
 _MORE_CONNECTIONS = 5
 
 
-def keep_connections(instance: DagsterInstance) -> None:
+def keep_connections(instance: dg.DagsterInstance) -> None:
     """Make an instance keep its connections to its storage, as Dagster's webserver does.
 
     Otherwise each event and each query opens a new connection, which takes a quarter of the
@@ -42,6 +45,9 @@ class EventLog(PostgresEventLogStorage):
     one execution for each month of the run. The result would be written besides these, and the
     history of the check would show each of them as skipped.
 
+    The latest result of a check is the one that came last. For Dagster it is that of the run which
+    was planned last, and the newest months of a backfill are planned last and run first.
+
     A step or run that failed with a message for people shows only that message, and one that a
     blocking check stopped what the check said. An unforeseen
     failure keeps its class name and stack trace.
@@ -64,6 +70,33 @@ class EventLog(PostgresEventLogStorage):
     def store_asset_check_event(self, event: EventLogEntry, event_id: int | None) -> None:
         """Store the plan or the result of a check; a plan is stored without the run's months."""
         super().store_asset_check_event(_without_months(event), event_id)
+        told = event.get_dagster_event()
+        if event.run_id and told.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            self._put_last(event.run_id, told.asset_check_evaluation_data)
+
+    def _put_last(self, run_id: str, result: dg.AssetCheckEvaluation) -> None:
+        """Number a result anew if one of a run that was planned later is there already."""
+        own, other = AssetCheckExecutionsTable, AssetCheckExecutionsTable.alias()
+        of_check = (own.c.asset_key == result.asset_key.to_string()) & (
+            own.c.check_name == result.check_name
+        )
+        overtaken = (
+            db.select(other.c.id)
+            .where(
+                other.c.asset_key == own.c.asset_key,
+                other.c.check_name == own.c.check_name,
+                other.c.id > own.c.id,
+                other.c.execution_status != AssetCheckExecutionRecordStatus.PLANNED.value,
+            )
+            .exists()
+        )
+        numbers = db.func.pg_get_serial_sequence(own.name, own.c.id.name)
+        with self.index_connection() as connection:
+            connection.execute(
+                own.update()
+                .where(of_check, own.c.run_id == run_id, overtaken)
+                .values(id=db.func.nextval(numbers))
+            )
 
 
 def _without_months(event: EventLogEntry) -> EventLogEntry:

@@ -1,7 +1,15 @@
 """Dagster's storage: a run keeps its connections, and a check has one entry for each run."""
 
+from time import time
+from uuid import uuid4
+
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.events import DagsterEvent
+from dagster._core.events.log import EventLogEntry
 from dagster_project import CHUNKS, MONTHS, NOTE_EMBEDDINGS, NOTES, Project, definitions
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
@@ -38,6 +46,40 @@ def test_the_history_of_a_check_has_one_entry_for_a_run_over_months(project: Pro
     key = dg.AssetCheckKey(CHUNKS, "chunk_integrity")
     history = project.instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
     assert [entry.status.value for entry in history] == ["SUCCEEDED"]
+
+
+def test_the_latest_result_of_a_check_is_the_one_that_came_last(project: Project) -> None:
+    """The newest months of a backfill are planned last and run first.
+
+    A result that came before stays the latest while a run that was planned later has none.
+    """
+    storage = project.instance.event_log_storage
+    key = dg.AssetCheckKey(CHUNKS, "chunk_integrity")
+    old, new, newest = (str(uuid4()) for _ in range(3))
+
+    def store(run_id: str, kind: dg.DagsterEventType, data: object) -> None:
+        event = DagsterEvent(kind.value, "index", event_specific_data=data, message="")  # type: ignore[arg-type]
+        storage.store_event(EventLogEntry(None, 10, "", run_id, time(), dagster_event=event))
+
+    def latest() -> str:
+        return storage.get_latest_asset_check_execution_by_key([key])[key].run_id
+
+    def evaluated(run_id: str) -> None:
+        result = dg.AssetCheckEvaluation(
+            asset_key=CHUNKS, check_name=key.name, passed=True, metadata={}
+        )
+        store(run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION, result)
+
+    for run_id in (old, new, newest):
+        planned = AssetCheckEvaluationPlanned(asset_key=CHUNKS, check_name=key.name)
+        store(run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED, planned)
+    evaluated(new)
+    assert latest() == newest
+    for run_id in (newest, old):
+        evaluated(run_id)
+        assert latest() == run_id
+    history = storage.get_asset_check_execution_history(key, limit=20)
+    assert [entry.run_id for entry in history] == [old, newest, new]
 
 
 def rollback_promotion() -> dg.JobDefinition:
