@@ -175,7 +175,7 @@ def test_the_main_job_indexes_whatever_the_questions_lack_and_says_it(
         asset="golden_dataset",
         description=Message.GOLDEN_BROKEN.format(count=1, examples=finding),
     )
-    assert capsys.readouterr().err.strip() == said
+    assert capsys.readouterr().err.strip() == Message.QUESTIONS_UNUSABLE
     with pytest.raises(RagError) as told:
         main_job._succeeded(result)
     assert said in told.value.message
