@@ -112,7 +112,7 @@ def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         with open_application(settings) as application:
             known = monthly(settings).get_partition_keys()
             found = {
-                key: f"{month.notes} {month.written_at.isoformat()}"
+                key: f"{' '.join(month.steps)} {month.notes} {month.written_at.isoformat()}"
                 for month in application.indexing.waiting_months()
                 if (key := f"{month.start:%Y-%m}-01") in known
             }

@@ -69,9 +69,9 @@ class Indexing:
             return index_is_current(connection, window, chunking_hash=way, models=())
 
     def waiting_months(self) -> list[WaitingMonth]:
-        """Return the months in which notes wait to be chunked that no run has written."""
+        """Return the months in which notes wait for what other notes of the month have."""
         with self.database.transaction() as connection:
-            return list_waiting_months(connection)
+            return list_waiting_months(connection, self.settings.embedding_models)
 
     def left_to_chunk(self, window: TimeWindow) -> int:
         """Count the notes of a window that are left to chunk."""

@@ -36,24 +36,31 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class WaitingMonth:
-    """A month with notes that wait to be chunked beside notes that are chunked.
+    """A month with notes that wait to be chunked, or for vectors, beside notes that do not.
 
     Attributes:
         start: First moment of the month, in UTC.
-        notes: How many wait.
+        steps: The steps of indexing that they wait for.
+        notes: How many wait, once for each step.
         written_at: When the latest of them was written.
     """
 
     start: datetime
+    steps: tuple[str, ...]
     notes: int
     written_at: datetime
 
 
-def list_waiting_months(connection: Connection) -> list[WaitingMonth]:
-    """Return the months in which notes have waited to be chunked for half a minute or longer."""
+def list_waiting_months(connection: Connection, models: Sequence[str]) -> list[WaitingMonth]:
+    """Return the months in which notes have waited for half a minute or longer.
+
+    Args:
+        connection: In a transaction.
+        models: Those whose vectors and windows are waited for.
+    """
     return [
-        WaitingMonth(row.month, row.notes, row.written_at)
-        for row in queries().list_waiting_months(connection)
+        WaitingMonth(row.month, tuple(row.steps), row.notes, row.written_at)
+        for row in queries().list_waiting_months(connection, models=list(models))
     ]
 
 
