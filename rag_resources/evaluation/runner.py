@@ -28,6 +28,7 @@ from rag_resources.store.evaluations import (
 from rag_resources.store.golden import list_golden, locate_places, pages_of_places
 from rag_resources.store.models import fetch_model
 from rag_resources.store.versions import read_present
+from rag_resources.store.windows import has_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def evaluate(
 
     Raises:
         InvalidGoldenDatasetError: There are no golden questions.
-        ModelMissingError: Nothing is indexed with the configuration's model.
+        ModelMissingError: Nothing is indexed with the configuration's model, or it has no windows
+            and the configuration searches them.
         DatabaseUnavailableError: The database was lost outside a retrieval.
     """
     settings = settings or SearchSettings()
@@ -90,11 +92,16 @@ def evaluate(
         pages = pages_of_places(connection, places)
         versions = read_present(connection, entries).versions(config)
         model = fetch_model(connection, config.model)
+        lacks_windows = config.searches_windows and not has_windows(connection, config.model)
     if not entries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
     if model is None and config.uses_vectors:
         raise ModelMissingError(
             Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
+        )
+    if lacks_windows:  # Every question would wait for its deadline, and nothing be concluded.
+        raise ModelMissingError(
+            Message.WINDOWS_NOT_INDEXED.format(model=config.model), model=config.model
         )
     outcomes = ask_in_full(pipeline, config, entries, places=places, pages=pages, progress=progress)
     timings = time_questions(pipeline, config, entries, progress=progress)

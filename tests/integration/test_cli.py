@@ -992,6 +992,23 @@ def test_missed_questions_are_listed_in_json_with_their_notes_by_identifier(
     assert len(missed["retrievedNotes"]) == len(missed["retrievedNoteIds"])
 
 
+def test_a_configuration_whose_windows_are_missing_is_not_evaluated(
+    indexed: Rag, golden_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every question would wait for its deadline; how to make them is told."""
+    indexed("golden", "import", golden_file)
+    (tmp_path / "ventanas.yaml").write_text(
+        "name: ventanas\ndescription: Con ventanas.\nrole: candidate\n"
+        f"retrieval: {{model: {MODEL}, retrievers: {{windows: {{weight: 1}}}}}}\n",
+        "utf-8",
+    )
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
+    outcome = indexed("evaluate", "ventanas")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert Message.WINDOWS_NOT_INDEXED.format(model=MODEL) in outcome.err
+    assert indexed("status", "--json").json["database"]["evaluations"] == []
+
+
 def test_evaluate_judges_the_answers_if_asked_to(indexed: Rag, golden_file: Path) -> None:
     indexed("golden", "import", golden_file)
     shown = indexed("evaluate", CONFIGURATION, "--judge", "embedded", "--no-store")
