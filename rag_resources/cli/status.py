@@ -219,7 +219,7 @@ def _show_database(
         say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console().print(_models_table(models))
     for model in models:
-        if runtime := embedded_runtime(model.name):
+        if model.state != "retired" and (runtime := embedded_runtime(model.name)):
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
         console().print(_evaluations_table(found.evaluations, settings.gate, evidence))

@@ -41,6 +41,9 @@ PACE_TRANSACTIONS = 50
 WORK_MEMORY = "64MB"
 RECENT = timedelta(minutes=10)
 """A migration counts as running if it is working now, or stored something within this time."""
+START = timedelta(minutes=1)
+"""Longest time that a run takes to start. If nothing was stored for longer than this, and for
+longer than the rest would take, nobody is doing the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ def read_migration_status(
         *(item.finished_at for item in embedding),
         *(batch.finished_at for batch in batches[-1:]),
     ]
-    return MigrationStatus(
+    idle = min((activity.read_at - moment for moment in done_at), default=RECENT * 2)
+    status = MigrationStatus(
         read_at=activity.read_at,
         months=_months(connection, [model.name for model in found], queues, chunking_hash),
         models=found,
@@ -204,10 +208,13 @@ def read_migration_status(
         baseline=evaluation_to_compare_with(connection),
         hold=current_hold(connection),
         pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
-        is_working=activity.is_working
-        or any(activity.read_at - moment <= RECENT for moment in done_at),
+        is_working=activity.is_working or idle <= RECENT,
         serving_since=serving_since(connection),
     )
+    left = status.minutes_left
+    if left is None or activity.is_working or idle <= max(START, timedelta(minutes=left)):
+        return status
+    return replace(status, is_working=False)
 
 
 def quality_of(evaluation: StoredEvaluation) -> Quality:

@@ -493,6 +493,25 @@ def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
     assert "El texto no se puede representar." in failed
 
 
+def test_no_end_is_promised_if_nobody_does_the_little_that_is_left(
+    rag: Rag, database: Database
+) -> None:
+    """Nothing was stored for longer than the rest would take."""
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    assert "Tiempo restante" in rag().out
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET chunked_at = chunked_at - interval '3 minutes'")
+        connection.execute(
+            "UPDATE embedding_work SET started_at = started_at - interval '3 minutes',"
+            " finished_at = finished_at - interval '3 minutes'"
+        )
+    said = rag().out
+    assert "Tiempo restante" not in said
+    assert Message.MIGRATION_IDLE in said
+    assert json.loads(rag("--json").out)["isWorking"] is False
+
+
 def test_months_that_no_partition_processes_are_named(rag: Rag, database: Database) -> None:
     """Before the first one; after the current one."""
     write_notes(database, "2024-06", MONTHS[0])
