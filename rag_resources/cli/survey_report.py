@@ -109,8 +109,8 @@ def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN
         (item.label, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
         for item in undated[:shown]
     ]
-    title = Message.UNDATED_TITLE.format(count=count)
-    console().print(table(columns, rows, title=title, prose=True))
+    say(Message.UNDATED_TITLE.format(count=count))
+    console().print(table(columns, rows, prose=True))
     if count > len(rows):
         say(Message.UNDATED_MORE.format(count=count - len(rows)))
 
