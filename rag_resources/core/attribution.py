@@ -86,15 +86,15 @@ class Flip:
         """Irrelevant notes that took the place of a relevant one, best first; none for a gain.
 
         If the question was lost in the first ten: those that were not among them before, or else
-        those that were, but below the relevant note.
+        those that were, but below the relevant note. If there are none of these either: all that
+        were retrieved instead; none if nothing was.
         """
         if not self.is_lost:
             return ()
-        known = {*_above(self.before), *self.after.relevant}
-        overtaking = tuple(note for note in _above(self.after) if note not in known)
-        if self.is_served_only:
-            return overtaking
-        return tuple(note for note in overtaking if note not in self.before.retrieved) or overtaking
+        above = [note for note in _above(self.after) if note not in self.after.relevant]
+        overtaking = [note for note in above if note not in _above(self.before)]
+        new = [note for note in overtaking if note not in self.before.retrieved]
+        return tuple((not self.is_served_only and new) or overtaking or above)
 
 
 def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:

@@ -80,12 +80,18 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
                 flip.after.query,
                 ranks_in_words(flip),
                 ", ".join(note_names(found, flip.after.relevant)),
-                ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS])) or "–",
+                _instead(found, flip),
             )
             for flip in found.flips[:shown]
         ),
         is_prose=True,
     )
+
+
+def _instead(found: EvaluationComparison, flip: Flip) -> str:
+    """Name what came in the place of a relevant note; a dash if the question was gained."""
+    names = ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS]))
+    return names or (Message.CITED_NOTHING if flip.is_lost else "–")
 
 
 def ranks_in_words(flip: Flip) -> str:

@@ -66,6 +66,13 @@ def test_if_nothing_came_in_what_was_below_is_told() -> None:
     assert lost.newcomers == (note(7), note(5))
 
 
+def test_if_all_was_above_before_it_is_told_all_the_same() -> None:
+    """Somebody who asks sees it first; nothing is told only if nothing was retrieved."""
+    before = question(1, [1], [5, 6, 1])
+    assert Flip(before, question(1, [1], [6, 5])).newcomers == (note(6), note(5))
+    assert Flip(before, question(1, [1], [])).newcomers == ()
+
+
 def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
     """It comes after those lost in the first ten; what came above its note is told."""
     before = by_id(
