@@ -219,7 +219,11 @@ def print_results(console: Console, application: Application, configured: Config
         )
         candidates = [item for item in latest if item.configuration not in references]
         if ahead := ahead_in_mrr(candidates, promotion.configuration):
-            console.print(Message.RESULTS_NOT_PROVEN.format(names=", ".join(ahead)))
+            reasons = application.serving.refusals(configured.configurations)
+            console.print(Message.RESULTS_AHEAD)
+            for name in ahead:
+                reason = reasons.get(name, Message.REFUSED_NOT_PROVEN)
+                console.print(Message.RESULTS_AHEAD_REASON.format(name=name, reason=reason))
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console.print(Message.RESULTS_NEXT)

@@ -922,7 +922,8 @@ class Message:
     RESULTS_SWITCHED_OFF: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
-    RESULTS_NOT_PROVEN: Template
+    RESULTS_AHEAD: Template
+    RESULTS_AHEAD_REASON: Template
     RESULTS_REJECTED: Template
     RESULTS_UNREAD: Template
     RESULTS_NEXT: Template

@@ -3,7 +3,7 @@
 Rolling back to an earlier configuration, whatever its gate says, is in `serving.rollback`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -116,29 +116,13 @@ def promote_best(
         if name is None:
             _refuse_while_rolled_back(connection)
         count_contents(connection)
-        passed: dict[UUID, tuple[StoredEvaluation, Evidence]] = {}
-        refused: dict[str, str] = {}
-        is_stale = False
-        for candidate in candidates:
-            evaluation = latest_evaluation(connection, candidate.name)
-            if evaluation is None:
-                refused[candidate.name] = Message.REFUSED_NOT_EVALUATED
-                continue
-            evidence = read_evidence(
-                connection, evaluation, candidate.retrieval, gate=gate, settings=settings
-            )
-            gates = read_gates(connection, evaluation, gate, evidence, settings)
-            reason = refusal(connection, candidate, gates, by_itself=name is None)
-            if reason:
-                refused[candidate.name] = reason
-                is_stale |= reason == gates.staleness
-            else:
-                passed[evaluation.evaluation_id] = evaluation, evidence
+        judged = _judge(connection, candidates, gate, settings, by_itself=name is None)
+        passed, refused = judged.passed, judged.refused
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
             message: Text = Message.NOT_PROMOTED.format(reasons=reasons)
-            if is_stale:
+            if judged.is_stale:
                 message = joined(" ", (message, Message.NOT_PROMOTED_STALE))
                 raise OvertakenPromotionError(message, **refused)
             raise GateNotPassedError(message, **refused)
@@ -159,6 +143,74 @@ def promote_best(
     evidence = passed[best.evaluation_id][1]
     served_already = before is not None and _is_of(before, best)
     return PromotionOutcome(best, evidence, changed, refused, served_already)
+
+
+def refusals(
+    database: Database,
+    configurations: Mapping[str, NamedConfiguration],
+    *,
+    gate: GateConfig,
+    settings: SearchSettings,
+) -> dict[str, str]:
+    """Say of each candidate that would not be promoted by itself why not, in Spanish.
+
+    Those that pass their gates and do not replace what serves are left out.
+
+    Args:
+        database: Open.
+        configurations: All configurations, by name.
+        gate: The thresholds.
+        settings: The settings that searches use.
+    """
+    with database.transaction() as connection:
+        count_contents(connection)
+        candidates = _candidates(configurations, None)
+        return _judge(connection, candidates, gate, settings, by_itself=True).refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The candidates with their latest evaluation, by whether they may serve.
+
+    Attributes:
+        passed: Each evaluation with whether it is current, by its id.
+        refused: Why the others may not serve, by name.
+        is_stale: Whether one of these is refused because its evaluation is stale.
+    """
+
+    passed: dict[UUID, tuple[StoredEvaluation, Evidence]]
+    refused: dict[str, str]
+    is_stale: bool
+
+
+def _judge(
+    connection: Connection,
+    candidates: Sequence[NamedConfiguration],
+    gate: GateConfig,
+    settings: SearchSettings,
+    *,
+    by_itself: bool,
+) -> _Judged:
+    """Judge candidates by their gates; call `count_contents` before."""
+    passed: dict[UUID, tuple[StoredEvaluation, Evidence]] = {}
+    refused: dict[str, str] = {}
+    is_stale = False
+    for candidate in candidates:
+        evaluation = latest_evaluation(connection, candidate.name)
+        if evaluation is None:
+            refused[candidate.name] = Message.REFUSED_NOT_EVALUATED
+            continue
+        evidence = read_evidence(
+            connection, evaluation, candidate.retrieval, gate=gate, settings=settings
+        )
+        gates = read_gates(connection, evaluation, gate, evidence, settings)
+        reason = refusal(connection, candidate, gates, by_itself=by_itself)
+        if reason:
+            refused[candidate.name] = reason
+            is_stale |= reason == gates.staleness
+        else:
+            passed[evaluation.evaluation_id] = evaluation, evidence
+    return _Judged(passed, refused, is_stale)
 
 
 def refusal(

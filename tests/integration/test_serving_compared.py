@@ -3,10 +3,11 @@
 import pytest
 
 from rag_resources.core.errors import GateNotPassedError
+from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.reporting.breakdowns import history_table, promotions_table
 from rag_resources.reporting.reading import read_report
-from rag_resources.serving.promotion import judge_serving
+from rag_resources.serving.promotion import judge_serving, refusals
 from rag_resources.store.contents import count_contents
 from tests.evaluated_corpus import (
     BOTH,
@@ -111,3 +112,18 @@ def test_the_report_says_which_figures_are_stale(product: Product) -> None:
         [("otra", ()), ("candidata", ("obsoleta",))],
         [("candidata", ("obsoleta",))],
     ]
+
+
+def test_why_others_do_not_serve_is_read_without_promoting(product: Product) -> None:
+    """Only of those that a gate stops; stale figures are one reason."""
+
+    def told() -> dict[str, str]:
+        return refusals(
+            product.corpus.database, product.configurations, gate=LENIENT, settings=SETTINGS
+        )
+
+    assert told()[OTHER_CANDIDATE.name] == Message.REFUSED_NOT_EVALUATED
+    product.corpus.evaluate(OTHER_CANDIDATE)
+    assert "obsoletas" in told()[OTHER_CANDIDATE.name]
+    product.promote(OTHER_CANDIDATE.name)
+    assert OTHER_CANDIDATE.name not in told()
