@@ -10,6 +10,7 @@ _LINKS = re.compile(r"(?:[a-z][a-z0-9+.-]{0,30}://|www\.)\S+|\S+@\S+\.\S+", re.I
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6}[ \t]+)", re.MULTILINE)
 _STARS = re.compile(r"(?<![\\*\w])(\*{1,3})(?=[^\s*])([^\n*]*[^\s*\\])(\1)(?![*\w])")
+_WIKI_LINKS = re.compile(r"(\[\[(?:[^\[\]|\n]*\|)?)([^\[\]|\n]+)(\]\])")
 _LINES = re.compile(r"(?<![\\_\w])(_{1,3})(?=[^\s_])([^\n]*?[^\s_\\])(\1)(?![_\w])")
 
 
@@ -17,10 +18,10 @@ def marks_of(text: str) -> frozenset[int]:
     """Return the offsets of the characters that Markdown does not show.
 
     They are the marks of headings, of bold and of italics, but not stars and underscores in
-    numbers, names or lists.
+    numbers, names or lists; and of wiki links all but the words that they show.
     """
     groups = [match.span(1) for match in _HEADING.finditer(text)]
-    for pattern in (_STARS, _LINES):
+    for pattern in (_STARS, _LINES, _WIKI_LINKS):
         for match in pattern.finditer(text):
             groups += [match.span(1), match.span(3)]
     return frozenset(place for start, end in groups for place in range(start, end))

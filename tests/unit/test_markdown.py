@@ -18,13 +18,17 @@ from rag_resources.core.markdown import marks_of, without_marks
         ("2 * 3 * 4 = 24, 2*3*4, a**b", "2 * 3 * 4 = 24, 2*3*4, a**b"),
         ("* uno\n* dos", "* uno\n* dos"),
         ("plan_de_obra_2025.pdf y __init__ no", "plan_de_obra_2025.pdf y init no"),
+        ("Va [[Marta Gil]] con [[Arquitectura|el plano]].", "Va Marta Gil con el plano."),
+        ("[[]] y [[roto] y a[1][2]", "[[]] y [[roto] y a[1][2]"),
         ("C# y #etiqueta, nota #3", "C# y #etiqueta, nota #3"),
         ("una * suelta, otra ** suelta", "una * suelta, otra ** suelta"),
         ("dos\n*líneas\nno*", "dos\n*líneas\nno*"),
         ("", ""),
     ],
 )
-def test_headings_bold_and_italics_are_shown_without_their_marks(text: str, shown: str) -> None:
+def test_headings_bold_italics_and_links_are_shown_without_their_marks(
+    text: str, shown: str
+) -> None:
     assert without_marks(text) == shown
 
 
