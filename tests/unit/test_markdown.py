@@ -26,9 +26,7 @@ from rag_resources.core.markdown import marks_of, without_marks
         ("", ""),
     ],
 )
-def test_headings_bold_italics_and_links_are_shown_without_their_marks(
-    text: str, shown: str
-) -> None:
+def test_what_people_are_shown_has_no_marks(text: str, shown: str) -> None:
     assert without_marks(text) == shown
 
 
