@@ -12,7 +12,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
-from rag_resources.evaluation.summary import GATE_WORDS
+from rag_resources.evaluation.summary import GATE_WORDS, group_in_words
 from rag_resources.languages.labels import stage_label
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
@@ -157,7 +157,11 @@ def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
 def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:
     metrics = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
     rows = (
-        (name, f"{values['queries']:.0f}", *(f"{values[metric]:.3f}" for metric in metrics))
-        for name, values in sorted(breakdown.items())
+        (
+            group_in_words(group),
+            f"{values['queries']:.0f}",
+            *(f"{values[metric]:.3f}" for metric in metrics),
+        )
+        for group, values in sorted(breakdown.items())
     )
     return markdown_table(Message.TABLE_BREAKDOWN, rows)

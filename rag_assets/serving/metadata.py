@@ -7,17 +7,18 @@ import dagster as dg
 from rag_assets.labels import labelled
 from rag_resources.application import Application
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.store.promotions import Promotion
 
 
 def serving_metadata(
     serving: StoredEvaluation | Promotion, evaluation: StoredEvaluation | None
 ) -> dict[str, Any]:
-    """Return what serves, and the figures that it was promoted on.
+    """Return what serves, and figures of it.
 
     Args:
         serving: Names the configuration.
-        evaluation: What it was promoted on; None after a rollback to what was never evaluated.
+        evaluation: Of it; None after a rollback to what was never evaluated.
     """
     named = {
         "configuration": serving.configuration,
@@ -37,12 +38,27 @@ def serving_metadata(
 
 
 def promotion_metadata(application: Application, promotion: Promotion) -> dict[str, Any]:
-    """Return what a promotion, or a rollback with its reason, made serve."""
-    known = promotion.evaluation_id
+    """Return what a promotion, or a rollback with its reason, made serve, with its latest figures.
+
+    A rollback returns to what was promoted on figures that may be stale by now.
+    """
+    evaluation = application.evaluations.latest(promotion.configuration)
+    if evaluation is None or evaluation.config_hash != promotion.config_hash:
+        known = promotion.evaluation_id
+        evaluation = application.evaluations.find(known) if known else None
     metadata = {
-        **serving_metadata(promotion, application.evaluations.find(known) if known else None),
+        **serving_metadata(promotion, evaluation),
+        **_evidence(application, evaluation),
         "changed": True,
         "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
         **({"rollback_reason": promotion.reason} if promotion.reason else {}),
     }
     return labelled(metadata)
+
+
+def _evidence(application: Application, evaluation: StoredEvaluation | None) -> dict[str, str]:
+    """Say whether the figures of an evaluation are current, aged or stale."""
+    if evaluation is None:
+        return {}
+    evidence = application.evaluations.evidence([evaluation])[evaluation.evaluation_id]
+    return {"evidence": evidence_in_words(evidence)}

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
 PASSAGE_COLUMNS = (Message.COLUMN_BY_PASSAGE, Message.COLUMN_INTERVAL)
-GROUP_WORDS = {
-    "category": Message.GROUP_CATEGORY,
-    "difficulty": Message.GROUP_DIFFICULTY,
-    "tag": Message.GROUP_TAG,
-}
 SHOWN_TAGS, SHOWN_MISSED = 10, 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
@@ -207,13 +202,14 @@ def _tags_by_size(summary: "Summary") -> list[str]:
 
 
 def _group_rows(summary: "Summary", *, hidden: Collection[str]) -> list[list[str]]:
+    from rag_resources.evaluation.summary import group_in_words
+
     rows = []
     for group, values in summary.breakdown.items():
         if group in hidden:
             continue
-        kind, _, name = group.partition(":")
         metrics = [f"{values[metric]:.3f}" for metric in GROUP_METRICS]
-        rows.append([GROUP_WORDS[kind].format(name=name), f"{values['queries']:.0f}", *metrics])
+        rows.append([group_in_words(group), f"{values['queries']:.0f}", *metrics])
     return rows
 
 

@@ -455,6 +455,9 @@ class Message:
     GOLDEN_PLACE_SHAPE: Template
     GOLDEN_PLACE_NOTE: Template
     GOLDEN_PLACE_BLANK: Template
+    GOLDEN_PAGE_TEXT_ABSENT: Template
+    GOLDEN_PAGE_NEAR: Template
+    GOLDEN_PAGE_START: Template
     GOLDEN_PLACE_ABSENT: Template
     GOLDEN_PAGE_SHAPE: Template
     GOLDEN_PAGE_ABSENT: Template

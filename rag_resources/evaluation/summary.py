@@ -118,11 +118,23 @@ ANSWER_METRIC_WORDS = {
     SUPPORT: Message.METRIC_SUPPORT,
 }
 
+_GROUP_WORDS = {
+    "category": Message.GROUP_CATEGORY,
+    "difficulty": Message.GROUP_DIFFICULTY,
+    "tag": Message.GROUP_TAG,
+}
+
 _INFERIORITY_WORDS = {
     Inferiority.NON_INFERIOR: Message.INFERIORITY_NON_INFERIOR,
     Inferiority.INFERIOR: Message.INFERIORITY_INFERIOR,
     Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
 }
+
+
+def group_in_words(group: str) -> Text:
+    """Name a group of questions, such as `category:causal`."""
+    kind, _, name = group.partition(":")
+    return _GROUP_WORDS[kind].format(name=name)
 
 
 def citations_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:

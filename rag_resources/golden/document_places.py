@@ -18,6 +18,9 @@ from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection
 from rag_resources.store.document_pages import PageRun, find_page_runs
 
+NEAR_PAGES = 3
+"""How many pages before and after a wrong one are looked at: pages are easily miscounted."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -119,14 +122,21 @@ def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Fou
     runs = find_page_runs(connection, str(document), page, tenant=tenant)
     if not runs:
         return Message.GOLDEN_PAGE_ABSENT.format(document=shown(document), page=page)
-    found = _occurrences(text, runs)
-    if place.get("start") is not None:
-        found = [each for each in found if each.page_offset == place["start"]]
+    everywhere, start = _occurrences(text, runs), place.get("start")
+    found = [each for each in everywhere if start is None or each.page_offset == start]
     if len(found) == 1:
         return found[0]
     if found:
         return Message.GOLDEN_PAGE_REPEATED.format(text=shown(text), count=len(found))
-    return Message.GOLDEN_PLACE_ABSENT.format(text=shown(text))
+    named = {"text": shown(text), "page": page, "document": shown(document)}
+    if everywhere:
+        offsets = ", ".join(str(each.page_offset) for each in everywhere)
+        return Message.GOLDEN_PAGE_START.format(**named, start=shown(start), offsets=offsets)
+    told = Message.GOLDEN_PAGE_TEXT_ABSENT.format(**named)
+    for near in range(max(1, page - NEAR_PAGES), page + NEAR_PAGES + 1):
+        if _occurrences(text, find_page_runs(connection, str(document), near, tenant=tenant)):
+            return told + Message.GOLDEN_PAGE_NEAR.format(page=near)
+    return told
 
 
 def _occurrences(text: str, runs: Sequence[PageRun]) -> list[_Found]:
