@@ -153,6 +153,9 @@ class _Page:
         """Write what has not been written yet."""
         if not asked.answer.found:
             say(asked.answer.notice)
+            silent = asked.silence is not None and asked.silence.is_silent
+            if asked.retrieval.response.results and not silent:
+                say(told(Message.ANSWER_PASSAGES_ONLY))
             _say_how_sure(asked)
             _say_id(asked)
             return

@@ -73,6 +73,7 @@ class Message:
     FILTER_MEANT_NO_TEXT: Template
     NO_RESULTS: Template
     ANSWER_NOT_FOUND: Template
+    ANSWER_PASSAGES_ONLY: Template
     ANSWER_SOURCES: Template
     LEFT_OUT_TRANSFORM: Template
     LEFT_OUT_VECTORS: Template

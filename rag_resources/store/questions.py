@@ -86,7 +86,7 @@ def find_named_values(connection: Connection, names: Sequence[str]) -> list[Name
 
 
 def find_titled(connection: Connection, titled: Titled) -> list[UUID]:
-    """Return the notes of a month whose title has a word, at most `MOST_NOTES + 1`."""
+    """Return the notes of a month with a word in title or tags, at most `MOST_NOTES + 1`."""
     rows = queries().titled_in_month(
         connection,
         word=titled.word,

@@ -93,7 +93,7 @@ INNER JOIN notes AS n
 GROUP BY k.asked ORDER BY k.asked;
 
 -- name: titled_in_month
--- Notes of a month, of one year or of any, whose title has a word.
+-- Notes of a month, of one year or of any, whose title or tags have a word, or its plural in -s.
 -- params:  word text, month int (1 to 12), year int or null, most int
 -- returns: id uuid
 SELECT n.id FROM notes AS n
@@ -101,7 +101,7 @@ WHERE
     n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now())
     AND extract(MONTH FROM n.created_at AT TIME ZONE 'UTC') = :month
     AND (:year::integer IS NULL OR extract(YEAR FROM n.created_at AT TIME ZONE 'UTC') = :year)
-    AND fold_accents(lower(n.title)) ~ ('\m' || :word || '\M')
+    AND fold_accents(lower(n.title || ' ' || array_to_string(n.tags, ' '))) ~ ('\m' || :word || 's?\M')
 ORDER BY n.id LIMIT :most;
 
 -- name: expand_abbreviations

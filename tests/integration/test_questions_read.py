@@ -112,6 +112,15 @@ def test_what_was_decided_in_a_named_note_is_answered_with_its_opening_at_least(
     assert not more.answer.found
 
 
+def test_a_kind_of_note_is_known_by_its_tags_too(app: Application, database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET tags = '{actas}' WHERE external_id = 'zbe.md'")
+    asked = app.answers.ask("¿Qué dice de la ronda el acta de julio?", **WORDS)
+    assert found(asked) == cited(asked) == of("zbe.md")
+    assert asked.reading
+    assert [own.shown for own in asked.reading.implied] == ["acta, julio"]
+
+
 def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> None:
     asked = app.answers.ask("¿Cuánto cuesta el tejado en plan_2024.md y plan_2025.md?", **WORDS)
     plans = of("2024/plan_2024.md", "2025/plan_2025.md")
