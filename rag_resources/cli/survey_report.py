@@ -69,6 +69,10 @@ def show_survey(folder: Path, found: "Survey") -> None:
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
     show_rejected(found.rejected, found.rejected_count)
     show_undated(found.undated, len(found.undated))
+    if found.long_gap:
+        before, after = found.long_gap
+        count = found.count_until(before)
+        warn(Message.INIT_LONG_GAP.format(before=before, after=after, count=count))
     for name, meant in _misspelt(found.fields).items():
         warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
     if found.foreign:

@@ -967,6 +967,7 @@ class Message:
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
     INIT_MISSPELT: Template
+    INIT_LONG_GAP: Template
     INIT_UNTOLD: Template
     INIT_UNTOLD_NOTES: Template
     INIT_FOREIGN: Template

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path, PurePath
 
 from rag_resources.core.golden_drafts import NoteOpening
@@ -20,6 +21,8 @@ from rag_resources.languages.files import LANGUAGES
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
+LONG_GAP = 36
+"""Months without notes that are worth telling: each run goes over them."""
 OWN_LANGUAGE = "es"
 _LEAST_WORDS = 5
 """With fewer telling words than this in every language, a text's language is unknown."""
@@ -63,6 +66,25 @@ class Survey:
     def first_month(self) -> str:
         """The month of the oldest note; empty without notes."""
         return min(self.months, default="")
+
+    @property
+    def long_gap(self) -> tuple[str, str] | None:
+        """The months with notes on both sides of the longest gap of `LONG_GAP` months or more."""
+        gaps = [
+            (_number(after) - _number(before), before, after)
+            for before, after in pairwise(sorted(self.months))
+        ]
+        months, before, after = max(gaps, default=(0, "", ""))
+        return (before, after) if months >= LONG_GAP else None
+
+    def count_until(self, month: str) -> int:
+        """Count the notes of a month and of those before it."""
+        return sum(count for own, count in self.months.items() if own <= month)
+
+
+def _number(month: str) -> int:
+    """Return the number of a month `YYYY-MM`."""
+    return 12 * int(month[:4]) + int(month[5:7])
 
 
 def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:

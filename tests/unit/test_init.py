@@ -90,6 +90,15 @@ def test_a_date_in_the_name_of_the_file_is_the_date_of_the_note(rag: Rag, folder
     assert rag("init", folder, "--dry-run", "--json").json["undated"] == []
 
 
+def test_a_note_from_long_before_the_others_is_told_because_it_costs_time(
+    rag: Rag, folder: Path
+) -> None:
+    assert "--first-month" not in rag("init", folder, "--yes", "--dry-run").err
+    (folder / "1998-03-06-repertorio.md").write_text("El coro estrena el motete.", "utf-8")
+    told = Message.INIT_LONG_GAP.format(before="1998-03", after="2025-01", count=1)
+    assert told in rag("init", folder, "--yes", "--dry-run").err
+
+
 def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:
     """It says what differs; with --force the former file stays beside the new one."""
     env = tmp_path / ".env"
