@@ -1,5 +1,6 @@
 """Tables of formatted cells, and their Markdown form."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ class ReportTable:
         return title + markdown_table(self.columns, self.rows)
 
 
+_PIPE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+"""A pipe that no backslash escapes yet. Text of `plain` has some that are escaped already."""
+
+
 def markdown_table(columns: str | Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table in Markdown.
 
@@ -31,5 +36,5 @@ def markdown_table(columns: str | Sequence[str], rows: Iterable[Sequence[object]
 
 
 def _line(cells: Iterable[object]) -> str:
-    folded = (" ".join(str(cell).split()).replace("|", "\\|") for cell in cells)
+    folded = (_PIPE.sub(r"\1\|", " ".join(str(cell).split())) for cell in cells)
     return f"| {' | '.join(folded)} |"

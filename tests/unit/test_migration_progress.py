@@ -19,7 +19,7 @@ from rag_resources.core.migration_status import (
     total_progress,
     vectors_per_minute,
 )
-from rag_resources.core.tables import ReportTable
+from rag_resources.core.tables import ReportTable, markdown_table
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus
@@ -183,6 +183,15 @@ def test_durations_read_as_people_say_them() -> None:
 def test_no_cell_breaks_out_of_a_markdown_table() -> None:
     table = ReportTable("T", ("a", "b"), (("x|y", "dos\nlíneas"),))
     assert table.markdown() == "**T**\n\n| a | b |\n| --- | --- |\n| x\\|y | dos líneas |"
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [("a|b||c", r"a\|b\|\|c"), (r"a\|b", r"a\|b"), (r"a\\|b", r"a\\\|b"), ("a\\", "a\\")],
+)
+def test_a_pipe_that_is_escaped_already_is_not_escaped_again(cell: str, shown: str) -> None:
+    """`plain` escapes pipes, too; two backslashes before one would end the cell there."""
+    assert markdown_table("|a|", [(cell,)]).splitlines()[-1] == f"| {shown} |"
 
 
 # --- The plot -----------------------------------------------------------------------------------
