@@ -5,6 +5,7 @@ The meaning of the front matter's fields is decided in `records`.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -102,7 +103,9 @@ def _field_line(text: str, field: str | None) -> int | None:
             for key, _ in root.value:
                 lines[str(key.value)] = key.start_mark.line + _FRONT_MATTER_LINE
 
-    load_yaml(_split(text)[0], prepare=prepare)
+    # Values that were read as they are written may not be what YAML makes of them, such as "=".
+    with suppress(yaml.YAMLError):
+        load_yaml(_split(text)[0], prepare=prepare)
     return lines.get(field)
 
 

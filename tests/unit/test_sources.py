@@ -129,6 +129,15 @@ class TestMarkdown:
     ) -> None:
         assert note(write(tmp_path / "nota.md", content)).title == title
 
+    def test_a_value_that_yaml_keeps_for_itself_is_an_invalid_date_with_its_line(
+        self, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / "nota.md", "---\ntitle: Uno\ncreated_at: =\n---\nhola")
+        (rejected,) = iter_source(path)
+        assert isinstance(rejected, RejectedRecord)
+        assert rejected.location == "nota.md:3"
+        assert rejected.reason.startswith("created_at: «=» no es una fecha.")
+
     def test_a_given_title_wins_even_if_empty(self, tmp_path: Path) -> None:
         assert note(write(tmp_path / "nota.md", '---\ntitle: ""\n---\n# Otro')).title == ""
 
