@@ -150,10 +150,8 @@ def convex_combination(
 ) -> list[ScoredChunk]:
     """Fuse by the weighted mean of the scores, after min-max normalisation of each ranking.
 
-    A chunk that is absent from a ranking scores 0 there. Scores that are all equal become 1. A list
-    of whole notes is normalised with the chunks of its retriever: alone, the best of a few notes
-    that are not chunked yet would become 1, however bad it is. Same arguments, order and errors as
-    `reciprocal_rank_fusion`; the weights are scaled to sum to 1.
+    A chunk that is absent from a ranking scores 0 there. Scores that are all equal become 1. Same
+    arguments, order and errors as `reciprocal_rank_fusion`; the weights are scaled to sum to 1.
 
     Properties: 1, 3, 4. Source: Bruch et al., ACM TOIS 2023, arXiv 2210.11934.
     """
@@ -161,26 +159,9 @@ def convex_combination(
     total = math.fsum(weights)
     parts = []
     for ranking, weight in zip(rankings, weights, strict=True):
-        scores = [candidate.score for candidate in ranking.candidates]
-        beside = [
-            candidate.score for other in _chunks_beside(ranking, rankings) for candidate in other
-        ]
-        normalized = min_max(scores + beside)[: len(scores)]
+        normalized = min_max([candidate.score for candidate in ranking.candidates])
         parts.append([weight / total * score for score in normalized])
     return _summed(rankings, parts, most)
-
-
-def _chunks_beside(ranking: Ranking, rankings: Sequence[Ranking]) -> list[Sequence[Candidate]]:
-    """Return the chunks that the retriever of a list of whole notes found for the same text."""
-    if DOCUMENTS_OF[ranking.name] != "notes":
-        return []
-    return [
-        other.candidates
-        for other in rankings
-        if DOCUMENTS_OF[other.name] == "chunks"
-        and RETRIEVER_OF[other.name] is RETRIEVER_OF[ranking.name]
-        and other.question == ranking.question
-    ]
 
 
 def scaled_combination(

@@ -109,24 +109,6 @@ def test_the_convex_combination_weighs_min_max_scores() -> None:
     assert scores(fused) == pytest.approx({B: 0.25 * 0.75 + 0.75, A: 0.25, C: 0.0, D: 0.0})
 
 
-def test_a_note_that_is_not_chunked_yet_is_weighed_beside_the_chunks() -> None:
-    """By hand: the note's cosine .8 is half way between those of the chunks, .7 and .9.
-
-    In a list of its own it would be 1, as the best chunk.
-    """
-    chunks = ranking(RankedList.SEMANTIC, (A, 0.9), (B, 0.7))
-    notes = ranking(RankedList.NOTES_SEMANTIC, (C, 0.8))
-    fused = convex_combination([chunks, notes], weights=[0.5, 0.5])
-    assert [(item.chunk_id, pytest.approx(item.score)) for item in fused] == [
-        (A, 0.5),
-        (C, 0.25),
-        (B, 0.0),
-    ]
-    words = ranking(RankedList.FULLTEXT, (A, 9.0))
-    alone = convex_combination([words, notes], weights=[0.5, 0.5])
-    assert {item.score for item in alone} == {0.5}, "of another retriever"
-
-
 def test_convex_weights_are_scaled_to_sum_to_one() -> None:
     fused = convex_combination([SEMANTIC, FULLTEXT], weights=[0.2, 0.2])
     assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)
