@@ -11,7 +11,23 @@ from datetime import datetime
 from string import Formatter
 from typing import Any
 
-_LIKE_STR_FORMAT = Formatter()
+
+class MessageFormatter(Formatter):
+    """Fills in templates like `str.format`, and chooses between singular and plural.
+
+    "{count:# nota|# notas}" is what stands before the bar for 1, else what stands after it; "#" is
+    the number, as in ICU's MessageFormat.
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format one value."""
+        if "|" in format_spec:
+            one, other = format_spec.split("|")
+            return (one if value == 1 else other).replace("#", str(value))
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = MessageFormatter()
 
 JOINED = "JOINED"
 """The code of several joined texts; its values are `separator` and `items`."""
@@ -48,7 +64,7 @@ class Template(Text):
 
     def format(self, *args: object, **values: object) -> Text:
         """Fill in the placeholders, by name."""
-        return Text(super().format(*args, **values), self.code, values)
+        return Text(_FORMATTER.vformat(self, args, values), self.code, values)
 
 
 def joined(separator: str, texts: Iterable[str]) -> Text:
@@ -57,7 +73,7 @@ def joined(separator: str, texts: Iterable[str]) -> Text:
     return Text(separator.join(items), JOINED, {"separator": separator, "items": items})
 
 
-def reworded(text: str, wording: Mapping[str, str], formatter: Formatter = _LIKE_STR_FORMAT) -> str:
+def reworded(text: str, wording: Mapping[str, str], formatter: Formatter = _FORMATTER) -> str:
     """Render a text with another wording.
 
     Args:
@@ -121,7 +137,7 @@ def from_stored(stored: Mapping[str, Any], wording: Mapping[str, str]) -> str:
     if code == JOINED:
         return joined(values["separator"], values["items"])
     try:
-        return Text(wording[code].format(**values), code, values)
+        return Text(_FORMATTER.vformat(wording[code], (), values), code, values)
     except (KeyError, ValueError, TypeError):
         told = ", ".join(f"{name}: {value}" for name, value in values.items())
         return Text(f"{code} ({told})" if told else code, code, values)

@@ -5,11 +5,12 @@ Only what is shown to a reader is formatted here; JSON and what is stored keep p
 
 import re
 from datetime import date
-from string import Formatter
 from typing import Any
 
 from babel.dates import format_date
 from babel.numbers import format_decimal, format_percent
+
+from rag_resources.core.texts import MessageFormatter
 
 _DECIMALS = re.compile(r"\.(\d+)f")
 
@@ -40,8 +41,8 @@ def number(value: float, decimals: int, language: str) -> str:
     return format_decimal(value, pattern, locale=language)
 
 
-class ReaderFormatter(Formatter):
-    """Fills in templates like `str.format`; "{score:.3f}" is written as in the language.
+class ReaderFormatter(MessageFormatter):
+    """Fills in templates; "{score:.3f}" is written as in the language.
 
     Values without a number of decimals are written as they are: readers type them back.
     """
@@ -53,4 +54,4 @@ class ReaderFormatter(Formatter):
         """Format one value."""
         if decimals := _DECIMALS.fullmatch(format_spec):
             return number(value, int(decimals[1]), self._language)
-        return str(super().format_field(value, format_spec))
+        return super().format_field(value, format_spec)

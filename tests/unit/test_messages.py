@@ -21,10 +21,10 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.places import Place
-from rag_resources.core.texts import Text, joined
+from rag_resources.core.texts import MessageFormatter, Text, joined
 from rag_resources.core.validation import validated
 from rag_resources.languages.files import LANGUAGES, names, read
-from rag_resources.languages.formats import day
+from rag_resources.languages.formats import ReaderFormatter, day
 from rag_resources.languages.messages import OPERATORS, check_language, render, wording
 from rag_resources.retrieval.notices import parts_in_words
 
@@ -159,6 +159,26 @@ def test_placeholders_are_the_same_in_every_language(language: str) -> None:
         if placeholders(template) != placeholders(spanish[code])
     }
     assert differ == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(0, "Hay 0 notas."), (1, "Hay 1 nota."), (2, "Hay 2 notas.")]
+)
+def test_a_template_chooses_between_singular_and_plural(count: int, told: str) -> None:
+    template = "Hay {count:# nota|# notas}."
+    assert MessageFormatter().format(template, count=count) == told
+    assert ReaderFormatter("es").format(template, count=count) == told
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_choice_has_two_parts(language: str) -> None:
+    specs = [
+        spec
+        for template in wording(language).values()
+        for _, _, spec, _ in Formatter().parse(template)
+        if spec and "|" in spec
+    ]
+    assert all(spec.count("|") == 1 for spec in specs)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
