@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import locate_problem
 from rag_resources.core.golden_places import could_name_a_note, occurrences_of
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
@@ -36,8 +34,10 @@ class _Found:
     page_offset: int
 
 
-def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant: str) -> Any:
-    """Return the content of a golden file with pages replaced by the notes made from them.
+def name_notes_of_pages(
+    connection: Connection, raw: Any, *, tenant: str
+) -> tuple[Any, dict[int, list[str]]]:
+    """Replace pages in the content of a golden file by the notes made from them.
 
     A place such as `{"document": "plan.pdf", "page": 3, "text": "mayo de 2026"}` becomes one in a
     note, which is added to the entry's relevant notes. If the page has the text several times,
@@ -46,16 +46,16 @@ def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant
     Args:
         connection: Any.
         raw: As read from the file; other mistakes are left to `core.golden`.
-        origin: The file, for messages.
         tenant: Whose documents are meant.
 
-    Raises:
-        InvalidGoldenDatasetError: A place names a missing page or text; all such places are named.
+    Returns:
+        The content, and why places were left out of it, by the entry's position from 1: they name a
+        missing page or text.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     if not isinstance(rows, list):
-        return raw
-    problems: list[str] = []
+        return raw, {}
+    problems: dict[int, list[str]] = {}
     entries = []
     for position, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping) or not _names_a_page(row):
@@ -63,13 +63,9 @@ def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant
             continue
         named, reasons = _with_notes(connection, row, tenant)
         entries.append(named)
-        query = row.get("query")
-        query = query if isinstance(query, str) else shown(query)
-        problems += [locate_problem(position, query, reason) for reason in reasons]
-    if problems:
-        headline = Message.GOLDEN_INVALID.format(origin=origin)
-        raise InvalidGoldenDatasetError(headline, problems, origin=origin)
-    return {**raw, "entries": entries} if isinstance(raw, Mapping) else entries
+        if reasons:
+            problems[position] = reasons
+    return ({**raw, "entries": entries} if isinstance(raw, Mapping) else entries), problems
 
 
 def _names_a_page(row: Mapping[str, Any]) -> bool:

@@ -271,10 +271,11 @@ def _names(row: Any) -> set[str]:
 def _parse(
     connection: Connection, raw: Any, name: str, tenant: str, *, may_be_empty: bool = False
 ) -> list[GoldenEntry]:
-    raw = name_notes_of_pages(connection, raw, origin=name, tenant=tenant)
+    raw, without_page = name_notes_of_pages(connection, raw, tenant=tenant)
     entries = parse_golden(
         raw,
         origin=name,
+        known_problems=without_page,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )

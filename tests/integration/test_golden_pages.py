@@ -40,13 +40,14 @@ def corpus(database: Database, tmp_path: Path) -> Corpus:
     return made
 
 
-def import_questions(corpus: Corpus, tmp_path: Path, *places: dict[str, Any]) -> None:
+def import_questions(corpus: Corpus, tmp_path: Path, *places: dict[str, Any], **more: Any) -> None:
     entry = {
         "query": "¿Cuánto cuesta el carril bici?",
         "places": list(places),
         "expectedAnswer": "380.000 euros.",
         "category": "factual",
         "difficulty": 1,
+        **more,
     }
     path = tmp_path / "preguntas.json"
     path.write_text(json.dumps({"entries": [entry]}), "utf-8")
@@ -101,6 +102,18 @@ def test_a_page_or_text_that_is_not_there_is_named(
         import_questions(corpus, tmp_path, place)
     assert "¿Cuánto cuesta el carril bici?" in refused.value.message
     assert problem in refused.value.message
+    assert len(refused.value.problems) == 1
+
+
+def test_a_wrong_page_hides_no_other_mistake_of_the_question(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    place = on_page(1, "380.000")
+    with pytest.raises(InvalidGoldenDatasetError) as refused:
+        import_questions(corpus, tmp_path, place, relevantNotes=["no-existe"], difficulty=9)
+    told = " ".join(refused.value.problems)
+    for part in ("está en la 2", "«no-existe»", "difficulty: 9"):
+        assert part in told
 
 
 def test_an_evaluation_measures_the_pages_that_are_found(corpus: Corpus, tmp_path: Path) -> None:
