@@ -250,12 +250,12 @@ def needing_evaluation(
     settings: SearchSettings,
     name: str | None,
 ) -> list[NamedConfiguration]:
-    """Return the configurations that a promotion must evaluate again before it decides, in order.
+    """Return the configurations that a promotion must evaluate before it decides, in order.
 
-    They were evaluated, but what they searched has changed since. A candidate that is refused in
-    any case is left out: its model was retired, or it was withdrawn and no person names it. If
-    another candidate is compared with what serves, what serves comes first, even if it was never
-    evaluated.
+    They were evaluated, but what they searched has changed since; or a person names a candidate
+    that was never evaluated. A candidate that is refused in any case is left out: its model was
+    retired, or it was withdrawn and no person names it. If another candidate is compared with what
+    serves, what serves comes first, even if it was never evaluated.
 
     Raises:
         MigrationHeldError: As for `promote_best`.
@@ -267,7 +267,9 @@ def needing_evaluation(
             _refuse_while_rolled_back(connection)
         count_contents(connection)
 
-        def is_outdated(item: NamedConfiguration, evaluation: StoredEvaluation) -> bool:
+        def is_outdated(item: NamedConfiguration, evaluation: StoredEvaluation | None) -> bool:
+            if evaluation is None:
+                return True
             evidence = read_evidence(
                 connection, evaluation, item.retrieval, gate=gate, settings=settings
             )
@@ -277,7 +279,7 @@ def needing_evaluation(
         candidates = [
             (candidate, evaluation)
             for candidate in _candidates(configurations, name)
-            if (evaluation := latest_evaluation(connection, candidate.name))
+            if ((evaluation := latest_evaluation(connection, candidate.name)) or name is not None)
             and _retirement(connection, candidate) is None
             and not (name is None and is_withdrawn(connection, candidate.retrieval.config_hash))
         ]
@@ -286,11 +288,11 @@ def needing_evaluation(
         others = hashes - {serving.retrieval.config_hash} if serving else set()
         if serving and others:
             reference = evaluation_of_serving(connection, compared_hash=min(others))
-            outdated = reference is None or is_outdated(serving, reference)
-            if outdated and _retirement(connection, serving) is None:
+            if is_outdated(serving, reference) and _retirement(connection, serving) is None:
                 found.append(serving)
         for candidate, evaluation in candidates:
-            withdrawn = name is None and _withdrawal(connection, evaluation) is not None
+            by_itself = evaluation if name is None else None
+            withdrawn = by_itself is not None and _withdrawal(connection, by_itself) is not None
             if candidate in found:
                 continue
             # The latest evaluation under a name must be of its file, not of what serves.

@@ -887,12 +887,12 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert "«nada»" in unknown.err
     reference = indexed("promote", "fulltext")
     assert (reference.code, "role: reference" in reference.err) == (2, True)
-    never = indexed("promote", candidate)
+    never = indexed("promote")
     assert never.code == 1
     assert f"{candidate}: aún no se ha evaluado" in never.err
-    indexed("evaluate", candidate)
     outcome = indexed("promote", candidate)
     assert outcome.code == 0
+    assert f"Evaluada antes de decidir: {candidate}." in outcome.err
     assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
     assert "Esa evaluación es actual." in outcome.out
     assert f"Evaluadas: {candidate}." in indexed("compare", candidate, "nada").err
