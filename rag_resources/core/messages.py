@@ -1031,6 +1031,7 @@ class Message:
     DOCTOR_CONTENTS: Template
     DOCTOR_REJECTED: Template
     DOCTOR_REJECTED_RECORDS: Template
+    DOCTOR_CHANGED: Template
     DOCTOR_SERVING: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
