@@ -12,6 +12,7 @@ from rag_assets.keys import (
     EVALUATION_REPORT,
     GOLDEN_DATASET,
     GRAPH,
+    MIGRATION_STATUS,
     NOTE_EMBEDDINGS,
     NOTES,
     PROMOTED_CONFIG,
@@ -34,6 +35,12 @@ golden_job = dg.define_asset_job(
     "golden",
     selection=dg.AssetSelection.assets(GOLDEN_DATASET),
     description=Message.ASSET_GOLDEN,
+)
+
+migration_status_job = dg.define_asset_job(
+    "migration_status",
+    selection=dg.AssetSelection.assets(MIGRATION_STATUS),
+    description=Message.ASSET_MIGRATION_STATUS,
 )
 
 evaluate_job = dg.define_asset_job(

@@ -94,10 +94,12 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             if not (is_indexed and application.graph.is_done(window)):
                 tell_phase(console, Message.PROGRESS_INDEXING)
                 bad_notes += runs.months("index")
+            progress = runs.execute("migration_status")
         unread = tell_unread(application, window)
         if not application.golden.entries():
             tell_how_to_evaluate()
             tell_unread_again(unread)
+            _succeeded(progress)
             _end_with(bad_notes)
             return
         if questions:
@@ -113,6 +115,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         tell_unread_again(unread)
         _succeeded(promotion)
         _succeeded(report)
+        _succeeded(progress)
     _end_with(bad_notes)
 
 

@@ -156,6 +156,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         "ingest",
         "golden",
         "index",
+        "migration_status",
         "evaluate",
         "promote",
         "retrieve",

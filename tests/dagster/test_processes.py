@@ -111,6 +111,17 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
     assert "Sirve la configuración «" in second.stdout
 
 
+def test_the_main_job_draws_the_migration_without_a_daemon(home: Home) -> None:
+    with psycopg.connect(home.environment["DAGSTER_PG_URL"]) as connection:
+        statement = (
+            "SELECT count(*) FROM event_logs WHERE asset_key = '[\"migration_status\"]'"
+            " AND dagster_event_type = 'ASSET_MATERIALIZATION'"
+        )
+        row = connection.execute(statement).fetchone()
+    assert row
+    assert row[0] >= 1
+
+
 def test_nobody_else_reads_what_the_main_job_leaves(home: Home) -> None:
     """Dagster's logs and the report, which quote notes; whatever the umask, here 022."""
     assert home.first_run.returncode == 0
