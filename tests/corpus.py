@@ -21,6 +21,7 @@ from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.candidate_scores import look_up_scores
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.embeddings import (
     claim_note_texts,
@@ -176,6 +177,15 @@ class Corpus:
     def ask(self, question: str, config: RetrievalConfig, **options: Any) -> RetrievalResponse:
         """What Ana's question finds, with a new pipeline."""
         return self.pipeline().retrieve(question, config, **{"deadline_ms": GENEROUS_MS} | options)
+
+    def bm25_of_notes(self, question: str, notes: Sequence[UUID]) -> dict[UUID, float]:
+        """The BM25 of Ana's whole notes, as their chunks would have it."""
+        wanted = [ListRequest(RankedList.NOTES_FULLTEXT, text=question)]
+        with self.database.transaction() as connection:
+            (found,) = look_up_scores(
+                connection, wanted, {"chunks": [], "notes": notes}, tenant="ana"
+            )
+        return found
 
     def lists(
         self,

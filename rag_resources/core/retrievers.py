@@ -97,3 +97,11 @@ RETRIEVER_OF: Mapping[RankedList, RetrieverName] = {
 DOCUMENTS_OF: Mapping[RankedList, Documents] = {
     ranked: documents for kind in KINDS.values() for ranked, documents in kind.lists.items()
 }
+
+NOTES_LIST_OF: Mapping[RetrieverName, RankedList] = {
+    name: ranked
+    for name, kind in KINDS.items()
+    for ranked, documents in kind.lists.items()
+    if documents == "notes"
+}
+"""The list of whole notes of each retriever that has one."""

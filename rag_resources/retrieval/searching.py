@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse, on_scale, shared_weights
+from rag_resources.core.fusion import fuse, joins_chunks, on_scale, rescored, shared_weights
 from rag_resources.core.learned_fusion import Features
 from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import (
@@ -163,7 +163,8 @@ class Search:
         looked_up = LookedUp()
         if made.scores is not None:
             looked_up = LookedUp(made.rankings, made.scores)
-        found = self._found(connection, made.rankings, names, looked_up, made)
+        rankings = self._with_comparable_notes(connection, made.rankings)
+        found = self._found(connection, rankings, names, looked_up, made)
         return None if found.any_gone else replace(found, version=made.version)
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
@@ -239,6 +240,8 @@ class Search:
                 looked_up = (
                     self._look_up(connection, rankings) if looks_up else self._held(rankings)
                 )
+        if looks_up:
+            rankings = self._with_comparable_notes(connection, rankings)
         return self._found(connection, rankings, worked, looked_up)
 
     def _found(
@@ -256,6 +259,8 @@ class Search:
                 rankings,
                 config.fusion,
                 config.weighted,
+                ranges=list(map(_scale, self._requests(rankings))),
+                pool=self._pool,
                 scores=looked_up.scores,
                 words=looked_up.words,
                 tie_break=config.tie_break,
@@ -317,6 +322,33 @@ class Search:
         again = self.fetch(connection, [*found.rankings, *rankings], worked)
         return replace(again, failures=found.failures, version=found.version)
 
+    def _requests(self, rankings: Sequence[Ranking]) -> list[ListRequest]:
+        return [self._requested[ranking.name, ranking.question] for ranking in rankings]
+
+    def _with_comparable_notes(
+        self, connection: LimitedConnection, rankings: Sequence[Ranking]
+    ) -> Sequence[Ranking]:
+        """Look up the scores of whole notes that the fusion puts among chunks.
+
+        Their lists have other scores: words are counted without their rarity, and negative cosines
+        are 0.
+        """
+        waiting = [ranking for ranking in rankings if joins_chunks(ranking, rankings)]
+        if not waiting or self.request.config.fusion.looks_up_scores:
+            return rankings
+        ids = {candidate.note_id: None for each in waiting for candidate in each.candidates}
+        with self.stages.run("scores"):
+            known = look_up_scores(
+                connection,
+                self._requests(waiting),
+                {"chunks": [], "notes": list(ids)},
+                tenant=self.request.tenant,
+            )
+        scored = {
+            id(ranking): rescored(ranking, own) for ranking, own in zip(waiting, known, strict=True)
+        }
+        return [scored.get(id(ranking), ranking) for ranking in rankings]
+
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
         """Look up every candidate's score in every list, on the list's scale, and its words."""
         found: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
@@ -325,7 +357,7 @@ class Search:
                 dict.fromkeys(candidate.chunk_id for candidate in ranking.candidates)
             )
         candidates = {kind: list(ids) for kind, ids in found.items()}
-        lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
+        lists = self._requests(rankings)
         looked_up = look_up_scores(connection, lists, candidates, tenant=self.request.tenant)
         known = [
             {own.chunk_id: own.score for own in ranking.candidates} if item.links else own_scores
@@ -337,7 +369,7 @@ class Search:
 
     def _held(self, rankings: Sequence[Ranking]) -> LookedUp:
         """Return only the scores that the lists themselves hold, on their scales."""
-        lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
+        lists = self._requests(rankings)
         held = [{own.chunk_id: own.score for own in ranking.candidates} for ranking in rankings]
         return LookedUp(rankings, _on_scales(lists, held))
 

@@ -5,7 +5,7 @@
 
 Without FILE the sample with its large golden set is measured. Its experiment half is there to
 choose by, the report half judges the choice, the 132 original questions are only shown. Then each
-half of its notes stays unchunked in turn. FILE is in the format of SQuAD.
+half of its notes stays unchunked in turn, and then only a few. FILE is in the format of SQuAD.
 """
 
 import argparse
@@ -61,6 +61,11 @@ SHOWN = {"mrr": "MRR@10", "hit_rate_at_5": "Hit_Rate@5", "hit_rate_at_10": "Hit_
 GAINS = {"mrr": "MRR@10", "hit_rate_at_10": "Hit_Rate@10"}
 BOUND = 0.03
 """What Hit_Rate@10 of notes not chunked yet may be below that of the same notes chunked."""
+
+OF_LISTS = ("semantic", "fulltext", "hybrid", PLAIN, WINDOWED)
+"""Configurations that are measured while a few notes wait."""
+WAITING = (40, 3)
+"""Notes whose draw leaves this remainder by this number wait: 4 of the sample's 260."""
 
 Notes = Sequence[NoteRecord | RejectedRecord]
 ReadQuestions = Callable[[Database], list[GoldenEntry]]
@@ -412,8 +417,48 @@ def of_fresh_notes(
     )
 
 
+def of_few_waiting_notes(
+    bench: Bench, corpus: Corpus, configurations: Mapping[str, RetrievalConfig]
+) -> Table:
+    """Leave a few notes unchunked, and ask all questions.
+
+    Args:
+        bench: Indexes and asks.
+        corpus: The notes and questions.
+        configurations: What to ask, by name.
+    """
+    notes = [item for item in corpus.notes if isinstance(item, NoteRecord)]
+    number, remainder = WAITING
+    few = [note for note in notes if _draw(note) % number == remainder]
+    measured: list[dict[str, QueryMetrics]] = []
+    for count in (0, 1, len(few)):
+        with ExitStack() as stack:
+            database = bench.open(stack, f"waiting_{count}", corpus, few[:count])
+            bench.cut(database, WindowsConfig())
+            measured.append(
+                {
+                    name: bench.ask(database, f"{count} waiting, {name}", config)
+                    for name, config in configurations.items()
+                }
+            )
+    chunked, *waiting = measured
+    rows = []
+    for name in configurations:
+        gains = [_gains(compare(chunked[name], own[name]))[0] for own in waiting]
+        rows.append((name, with_interval(chunked[name], "mrr"), *gains))
+    return Table(
+        f"A few notes not chunked yet: MRR@10 of all {len(chunked[PLAIN])} questions",
+        ("configuration", "all chunked", "one waits", f"{len(few)} wait"),
+        rows,
+    )
+
+
 def _half(item: NoteRecord) -> int:
-    return hashlib.sha256(item.external_id.encode()).digest()[1] % 2
+    return _draw(item) % 2
+
+
+def _draw(item: NoteRecord) -> int:
+    return hashlib.sha256(item.external_id.encode()).digest()[1]
 
 
 def _cut(text: str) -> WindowsConfig:
@@ -452,6 +497,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             tables += own
             if not asked.data:
                 tables.append(of_fresh_notes(bench, corpus, named, whole))
+                of_lists = {name: configurations[name].retrieval for name in OF_LISTS}
+                tables.append(of_few_waiting_notes(bench, corpus, of_lists))
     show(tables)
     note(f"Questions that failed or were answered in part: {bench.impaired}")
     if asked.markdown:

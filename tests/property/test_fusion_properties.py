@@ -16,6 +16,7 @@ from rag_resources.core.fusion import (
     reciprocal_rank_fusion,
 )
 from rag_resources.core.fusion_config import (
+    DEFAULT_RETRIEVERS,
     FusionConfig,
     RecencyConfig,
     RetrieverConfig,
@@ -246,6 +247,38 @@ def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranki
             ]
         )
     return scores, ways
+
+
+@st.composite
+def partly_chunked(draw: st.DrawFn) -> tuple[list[Ranking], list[Ranking]]:
+    """Lists of chunks, and the same documents with some of them as notes not chunked yet."""
+    keys = [UUID(int=number) for number in range(1, 9)]
+    late = draw(st.sets(st.sampled_from(keys[1:])))
+    every, divided = [], []
+    for chunks, notes in (
+        (RankedList.SEMANTIC, RankedList.NOTES_SEMANTIC),
+        (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT),
+    ):
+        # The first is a chunk in every list, or whole notes would be a list of their own.
+        known = {keys[0]: draw(st.floats(0, 1))}
+        known |= draw(st.dictionaries(st.sampled_from(keys[1:]), st.floats(0, 1)))
+        order = sorted(known, key=lambda key: (-known[key], key))
+        found = [Candidate(key, key, known[key]) for key in order]
+        every.append(Ranking(chunks, tuple(found)))
+        divided.append(Ranking(chunks, tuple(c for c in found if c.chunk_id not in late)))
+        divided.append(Ranking(notes, tuple(c for c in found if c.chunk_id in late)))
+    return every, divided
+
+
+@given(partly_chunked(), st.sampled_from(["rrf", "weighted"]), st.integers(1, 8))
+def test_property_61_by_lists_a_whole_note_counts_as_a_chunk_would(
+    found: tuple[list[Ranking], list[Ranking]], method: str, pool: int
+) -> None:
+    every, divided = ([replace(r, candidates=r.candidates[:pool]) for r in own] for own in found)
+    config = FusionConfig.model_validate({"method": method})
+    scales = [(0.75, 0.95)] * len(divided)
+    fused = fuse(divided, config, DEFAULT_RETRIEVERS, ranges=scales, pool=pool)
+    assert order_of(fused) == order_of(fuse(every, config, DEFAULT_RETRIEVERS))
 
 
 retriever_weights = st.fixed_dictionaries(

@@ -146,8 +146,10 @@ def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> d
             pool=config.top_k.retrieval,
             threshold=config.similarity_threshold or 0.0,
         )
-        for name in searched_lists(config):
-            candidates = found[name][: SIDE_CANDIDATES if number else None]
+        searched = {name: found[name] for name in searched_lists(config)}
+        together = whole_notes_among_chunks(corpus, text, searched, pool=config.top_k.retrieval)
+        for name, whole in together.items():
+            candidates = whole[: SIDE_CANDIDATES if number else None]
             if candidates:
                 lists.append((name, {chunk: score for chunk, _, score in candidates}))
     if len(lists) == 1:
@@ -160,6 +162,35 @@ def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> d
         for rank, chunk in enumerate(scores, start=1):
             sums[chunk] = sums.get(chunk, 0.0) + weight / (config.fusion.rank_constant + rank)
     return sums
+
+
+def whole_notes_among_chunks(
+    corpus: Corpus,
+    question: str,
+    found: dict[RankedList, list[tuple[UUID, UUID, float]]],
+    *,
+    pool: int,
+) -> dict[RankedList, list[tuple[UUID, UUID, float]]]:
+    """The lists with whole notes in those of their retriever's chunks, words weighed alike.
+
+    Both kinds of vectors are of one model here, so their cosines need no mapping.
+    """
+    lists = dict(found)
+    for notes, chunks in (
+        (RankedList.NOTES_SEMANTIC, (RankedList.SEMANTIC, RankedList.CONTEXTUAL)),
+        (RankedList.NOTES_FULLTEXT, (RankedList.FULLTEXT,)),
+    ):
+        filled = [name for name in chunks if lists.get(name)]
+        if not filled or not lists.get(notes):
+            continue
+        waiting = lists.pop(notes)
+        if notes in WORD_LISTS:
+            known = corpus.bm25_of_notes(question, [note for _, note, _ in waiting])
+            waiting = [(key, note, known.get(note, 0.0)) for key, note, _ in waiting]
+        for name in filled:
+            together = sorted([*lists[name], *waiting], key=lambda item: (-item[2], item[0]))
+            lists[name] = together[:pool]
+    return lists
 
 
 def searched_lists(config: RetrievalConfig) -> Sequence[RankedList]:

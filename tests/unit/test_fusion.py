@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +12,7 @@ from rag_resources.core.fusion import (
     SIDE_CANDIDATES,
     convex_combination,
     fuse,
+    merge_whole_notes,
     min_max,
     on_scale,
     reciprocal_rank_fusion,
@@ -35,6 +37,11 @@ def ranking(name: RankedList, *scored: tuple[object, float]) -> Ranking:
         name,
         tuple(Candidate(chunk_id, NOTE, score) for chunk_id, score in scored),  # type: ignore[arg-type]
     )
+
+
+def waiting(name: RankedList, *scored: tuple[UUID, float]) -> Ranking:
+    """A list of whole notes."""
+    return Ranking(name, tuple(Candidate(note_id, note_id, score) for note_id, score in scored))
 
 
 SEMANTIC = ranking(RankedList.SEMANTIC, (A, 0.9), (B, 0.8), (C, 0.5))
@@ -227,6 +234,57 @@ def test_notes_not_yet_chunked_have_the_whole_weight_of_their_kind() -> None:
     )
     assert scores(fused)[A] == pytest.approx(0.6 / 61)
     assert scores(fused)[D] == pytest.approx(0.6 / 61 + 0.4 / 61)
+
+
+E5, USE = (0.75, 0.95), (-0.28, 0.76)
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        # By USE's range .50 is three quarters of the way, which is .90 in e5's.
+        ("rrf", {A: 1 / 62, B: 1 / 63, C: 1 / 64, D: 1 / 61}),
+        ("weighted", {A: 0.8, B: 0.4, C: 0.0, D: 1.0}),
+    ],
+)
+def test_whole_notes_of_another_model_come_among_the_chunks(
+    method: str, expected: dict[UUID, float]
+) -> None:
+    chunks = ranking(RankedList.SEMANTIC, (A, 0.89), (B, 0.87), (C, 0.85))
+    notes = waiting(RankedList.NOTES_SEMANTIC, (D, 0.5))
+    words = ranking(RankedList.FULLTEXT, (C, 0.1))
+    fused = fuse(
+        [chunks, notes, words],
+        FusionConfig(method=method),
+        weights(semantic=1, fulltext=0),
+        ranges=[E5, USE, (0.0, 1.0)],
+    )
+    assert scores(fused) == pytest.approx(expected)
+    (note,) = [chunk for chunk in fused if chunk.chunk_id == D]
+    assert note.lists == (RankedList.NOTES_SEMANTIC,)
+
+
+def test_an_unrelated_note_not_yet_chunked_does_not_lead() -> None:
+    chunks = ranking(RankedList.SEMANTIC, (A, 0.89), (B, 0.87))
+    notes = waiting(RankedList.NOTES_SEMANTIC, (D, 0.0))
+    fused = fuse(
+        [chunks, notes], FusionConfig(method="weighted"), weights(semantic=1), ranges=[E5, USE]
+    )
+    assert [chunk.chunk_id for chunk in fused] == [A, B, D]
+    assert scores(fused)[D] == pytest.approx(0.75 + 0.2 * 0.28 / 1.04)
+
+
+def test_a_merged_list_keeps_as_many_as_one_search_would() -> None:
+    chunks = ranking(RankedList.SEMANTIC, (A, 0.9), (B, 0.8))
+    notes = waiting(RankedList.NOTES_SEMANTIC, (C, 0.85), (D, 0.1))
+    (merged,) = merge_whole_notes([chunks, notes], [(0, 1), (0, 1)], pool=2)
+    assert [candidate.chunk_id for candidate in merged.candidates] == [A, C]
+
+
+def test_without_chunks_whole_notes_stay_a_list_of_their_own() -> None:
+    notes = waiting(RankedList.NOTES_SEMANTIC, (C, 0.85))
+    lists = [ranking(RankedList.SEMANTIC), notes, FULLTEXT]
+    assert merge_whole_notes(lists, [(0, 1)] * 3, pool=None) == lists
 
 
 def test_a_kind_of_no_weight_adds_nothing_to_another() -> None:
