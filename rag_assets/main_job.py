@@ -14,6 +14,7 @@ from dagster_postgres.utils import DagsterPostgresException
 from rich.console import Console
 from sqlalchemy.exc import DBAPIError
 
+from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
@@ -195,7 +196,7 @@ class _Runs:
                     "ops": ops or {},
                 },
                 run_id=run_id,
-                tags={**own_tags, **ORIGIN_TAGS, **(tags or {})},
+                tags={**own_tags, **ORIGIN_TAGS, MAIN_JOB: "", **(tags or {})},
                 **options,
             )
         show_on_timeline(self.instance, run_id)

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
+from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key, windows_key
+from rag_assets.runs.partitions import monthly
 from rag_resources.settings import load_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
@@ -59,6 +61,24 @@ def test_an_earlier_month_that_was_indexed_is_indexed_again_when_its_notes_chang
     ticks.made(NOTES, EARLY, NEVER)
     assert ticks.requested(CHUNKS) == {EARLY}
     assert ticks.requested(CHUNKS) == set(), "it is asked for once"
+
+
+@pytest.mark.parametrize(("tags", "asked"), [({}, {EARLY}), ({MAIN_JOB: ""}, set())])
+def test_what_the_main_job_ingests_is_indexed_by_the_main_job(
+    ticks: Ticks, tags: dict[str, str], asked: set[str]
+) -> None:
+    """It ingests every month each time; indexing them all again would find nothing to do."""
+
+    @dg.asset(key=NOTES, partitions_def=monthly(load_settings(first_month="2025-01")))
+    def notes() -> None:
+        """Stands for the product's asset."""
+
+    for asset in (NOTES, *FOLLOWERS):
+        ticks.made(asset, EARLY, LATER)
+    assert ticks.requested(CHUNKS) == set()
+    dg.materialize([notes], partition_key=EARLY, instance=ticks.instance, tags=tags)
+    assert ticks.requested(CHUNKS) == asked
+    assert ticks.requested(CHUNKS) == set()
 
 
 def test_vectors_follow_the_chunks_of_their_month(ticks: Ticks) -> None:
