@@ -1873,6 +1873,7 @@ class Message:
     MIGRATION_BATCHES: Template
     MIGRATION_ERRORS: Template
     MIGRATION_NOW: Template
+    MIGRATION_LAST_BATCH: Template
     MIGRATION_BASELINE: Template
     MIGRATION_AFTER_BATCH: Template
     MIGRATION_DISTURBED: Template

@@ -191,8 +191,9 @@ def _models_table(status: MigrationStatus) -> ReportTable:
 
 
 def _quality_table(status: MigrationStatus) -> ReportTable:
+    serves = status.quality is not None and status.quality.configuration is not None
     found = (
-        (Message.MIGRATION_NOW, status.quality),
+        (Message.MIGRATION_NOW if serves else Message.MIGRATION_LAST_BATCH, status.quality),
         (Message.MIGRATION_BASELINE, status.baseline_quality),
     )
     return ReportTable(
