@@ -30,7 +30,8 @@ def compare_evaluations(
             config.before, config.after, common_only=config.common_only
         )
     evidence = rag.evaluations.evidence([found.before, found.after])
-    context.log.info(inferiority_in_words(judged))
+    verdict = " ".join(inferiority_in_words(item, metric) for metric, item in judged.items())
+    context.log.info(verdict)
     context.add_output_metadata(
         labelled(
             {
@@ -38,7 +39,7 @@ def compare_evaluations(
                 "after": f"{found.after.configuration} ({found.after.evaluation_id})",
                 "before_evidence": evidence_in_words(evidence[found.before.evaluation_id]),
                 "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
-                "verdict": inferiority_in_words(judged),
+                "verdict": verdict,
                 **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
                 **answers_metadata(context.instance, rag.evaluations, found, context.log.info),
             }

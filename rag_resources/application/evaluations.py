@@ -245,15 +245,15 @@ class Evaluations:
 
     def compare(
         self, before: str, after: str, *, common_only: bool
-    ) -> tuple[EvaluationComparison, NonInferiority]:
-        """Compare two evaluations, and judge the second by the settings' margin.
+    ) -> tuple[EvaluationComparison, dict[str, NonInferiority]]:
+        """Compare two evaluations, and judge the second's hit rates by the settings' margin.
 
         Raises:
             InvalidParameterError: See `compare_by_name`.
         """
         with self.database.snapshot() as connection:
             found = compare_by_name(connection, before, after, common_only=common_only)
-        return found, found.comparison.inferiority(self.settings.gate.margin)
+        return found, found.comparison.inferiorities(self.settings.gate.margin)
 
     def power(self, *, difference: float) -> GoldenPower:
         """Return the power of the golden dataset to tell the evaluated configurations apart.

@@ -7,6 +7,7 @@ import typer
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ def compare(
 ) -> None:
     """Compare the second evaluation with the first."""
     with application() as opened:
-        found, inferiority = opened.evaluations.compare(before, after, common_only=common)
+        found, judged = opened.evaluations.compare(before, after, common_only=common)
         evidence = opened.evaluations.evidence([found.before, found.after])
         causes = opened.evaluations.attribute(found.before, found.after, say=note) if why else None
         answers = (
@@ -55,9 +56,9 @@ def compare(
             "causes": _causes(causes) if causes else None,
             "answerCauses": _answer_causes(answers) if answers else None,
         }
-        write_json(_as_json(found, inferiority, evidence) | told)
+        write_json(_as_json(found, judged, evidence) | told)
         return
-    _show(found, inferiority, evidence)
+    _show(found, judged, evidence)
     if causes:
         _show_causes(causes)
     if answers:
@@ -66,7 +67,7 @@ def compare(
 
 def _show(
     found: "EvaluationComparison",
-    inferiority: "NonInferiority",
+    judged: "Mapping[str, NonInferiority]",
     evidence: "Mapping[UUID, Evidence]",
 ) -> None:
     from rag_resources.evaluation.comparison_tables import (
@@ -95,7 +96,8 @@ def _show(
             said = evidence_in_words(state)
             note(Message.COMPARE_EVIDENCE.format(evaluation=_titled(item), evidence=said))
     say(Message.COMPARE_METHOD)
-    say(Message.COMPARE_FOR_GATE.format(verdict=inferiority_in_words(inferiority)))
+    verdict = joined(" ", (inferiority_in_words(item, metric) for metric, item in judged.items()))
+    say(Message.COMPARE_FOR_GATE.format(verdict=verdict))
     if comparison.left_out:
         note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
     changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)
@@ -195,9 +197,12 @@ def _titled(evaluation: "StoredEvaluation") -> str:
 
 def _as_json(
     found: "EvaluationComparison",
-    inferiority: "NonInferiority",
+    judged: "Mapping[str, NonInferiority]",
     evidence: "Mapping[UUID, Evidence]",
 ) -> dict[str, Any]:
+    from rag_resources.core.comparison import HITS
+    from rag_resources.core.metrics import SERVED
+
     comparison = found.comparison
     return {
         "before": _evaluation(found.before, evidence),
@@ -217,16 +222,21 @@ def _as_json(
         }
         if found.answers
         else None,
-        "nonInferiority": {
-            "state": inferiority.state.value,
-            "interval": list(inferiority.interval),
-            "margin": inferiority.margin,
-        },
+        "nonInferiority": _inferiority(judged[HITS]),
+        "servedNonInferiority": _inferiority(judged[SERVED]) if SERVED in judged else None,
         "changes": [
             {"field": item.field, "before": item.before, "after": item.after}
             for item in found.changes
         ],
         "flips": [_flip(found, flip) for flip in found.flips],
+    }
+
+
+def _inferiority(judged: "NonInferiority") -> dict[str, Any]:
+    return {
+        "state": judged.state.value,
+        "interval": list(judged.interval),
+        "margin": judged.margin,
     }
 
 

@@ -111,7 +111,7 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     say(Message.EVALUATE_GATE.format(description=described))
     if gates.against:
         say(gates.against.in_words)
-    if gates.obstacle:
+    if gates.obstacle and gates.obstacle is not gates.incomparable:
         note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:

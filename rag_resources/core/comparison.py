@@ -129,6 +129,11 @@ class Comparison:
         """Judge the hit rate of what users get; None if one of the two did not measure it."""
         return self.served.inferiority(margin) if self.served else None
 
+    def inferiorities(self, margin: float) -> "dict[str, NonInferiority]":
+        """Judge every hit rate that both measured, by metric."""
+        served = self.served_inferiority(margin)
+        return {HITS: self.inferiority(margin), **({SERVED: served} if served else {})}
+
 
 @dataclass(frozen=True, slots=True)
 class NonInferiority:

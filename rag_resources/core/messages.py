@@ -562,6 +562,7 @@ class Message:
     CHECK_REGRESSION: Template
     REGRESSION_NOTHING: Template
     REGRESSION_AGAINST: Template
+    REGRESSION_OUTDATED: Template
     REGRESSION_AGAINST_ITSELF: Template
     GATE_DESCRIPTION: Template
     GATE_MORE_QUERIES: Template

@@ -71,20 +71,17 @@ class Against:
         return GateState.INCONCLUSIVE if Inferiority.UNDECIDED in states else GateState.PASS
 
     @property
-    def sentences(self) -> list[str]:
-        """The result for each metric, in Spanish; says so if figures are stale."""
-        said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
-        return [self.outdated, *said] if self.outdated else said
-
-    @property
     def in_words(self) -> str:
-        """Say in Spanish what it is compared with, and with which result."""
+        """Say in Spanish what it is compared with, and with which result for each metric."""
+        if self.outdated:
+            return Message.REGRESSION_OUTDATED.format(reason=self.outdated)
         counted = (
             [Message.COMPARE_FLIPS.format(lost=self.changes.lost, gained=self.changes.gained)]
             if self.changes
             else []
         )
-        verdict = joined(" ", [*counted, *self.sentences])
+        said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
+        verdict = joined(" ", [*counted, *said])
         if self.own_past:
             moment = self.own_past.created_at.astimezone(UTC)
             return Message.REGRESSION_AGAINST_ITSELF.format(moment=moment, verdict=verdict)

@@ -70,7 +70,7 @@ def test_the_runs_of_a_tenant_are_forgotten(project: Project, ask: Callable[[str
     command = [sys.executable, "-m", "rag_resources.cli", "tenant", "delete", "blas", "--yes"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Borradas 1 ejecuciones de blas" in done.stderr
+    assert "Borrada 1 ejecución de blas" in done.stderr
     assert quoting(project, url, "blas") == set()
     assert quoting(project, url, "ana") == own
     assert [run.run_id for run in project.instance.get_runs()] == [kept]

@@ -271,7 +271,7 @@ def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Pat
         "---\nid: gata\ncreated_at: 2025-01-10\n---\nNube ha vuelto a casa.", "utf-8"
     )
     second = rag_db("ingest", folder)
-    assert "0 nuevas, 1 actualizadas, 4 sin cambios" in second.out
+    assert "0 nuevas, 1 actualizada, 4 sin cambios" in second.out
     third = rag_db("ingest", folder)
     assert "5 sin cambios" in third.out
     assert "make run" not in third.out
@@ -1110,7 +1110,7 @@ def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) ->
     path.write_text(json.dumps({"data": [{"title": "Ríos", "paragraphs": paragraphs}]}), "utf-8")
     outcome = rag_db("import-squad", path, "--paragraphs-per-note", "1", "--questions", "5")
     assert outcome.code == 0
-    assert "Notas de «ríos»: 2 nuevas, 0 actualizadas, 0 sin cambios, 1 rechazadas" in outcome.out
+    assert "Notas de «ríos»: 2 nuevas, 0 actualizadas, 0 sin cambios, 1 rechazada." in outcome.out
     assert "qas[1]" in outcome.out
     assert "«NOTES_SOURCE= GOLDEN_SOURCE= rag run»" in outcome.out
     counts = rag_db("status", "--json").json["database"]

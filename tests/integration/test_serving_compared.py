@@ -58,7 +58,7 @@ def test_stale_figures_of_what_serves_decide_nothing(product: Product) -> None:
     product.corpus.evaluate(OTHER_CANDIDATE)
     with pytest.raises(
         GateNotPassedError,
-        match=r"no se puede comparar con «candidata», que sirve: las cifras .* obsoletas",
+        match=r"no se puede comparar con «candidata», que sirve, porque las cifras .* obsoletas",
     ):
         product.decide(OTHER_CANDIDATE.name)
 
