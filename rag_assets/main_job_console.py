@@ -221,9 +221,12 @@ def print_results(console: Console, application: Application, configured: Config
         if ahead := ahead_in_mrr(candidates, promotion.configuration):
             reasons = application.serving.refusals(configured.configurations)
             console.print(Message.RESULTS_AHEAD)
+            names_of: dict[str, list[str]] = {}
             for name in ahead:
-                reason = reasons.get(name, Message.REFUSED_NOT_PROVEN)
-                console.print(Message.RESULTS_AHEAD_REASON.format(name=name, reason=reason))
+                names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
+            for reason, alike in names_of.items():
+                told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
+                console.print(told)
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console.print(Message.RESULTS_NEXT)

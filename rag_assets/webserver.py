@@ -32,7 +32,11 @@ _MESSAGE = re.compile(
     % {b"c": _COLOUR}
 )
 _NEWS = (b"DEBUG", b"INFO")
-_FAILED = (b" - STEP_FAILURE - ", b" - RUN_FAILURE - ")
+_EXPECTED = (
+    b" - STEP_FAILURE - ",
+    b" - RUN_FAILURE - ",
+    b"Moving dangling STARTED tick",
+)
 _SIGNED_OFF = b"Aborted!"
 
 
@@ -147,14 +151,15 @@ def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Remove the progress messages of runs, which the UI shows; no option of Dagster does that.
 
     Stack traces of failed runs are removed too: the sensor of failed runs says why in a sentence.
-    So are the last messages of a process that is being ended. A message extends to the next line
+    So are the last messages of a process that is being ended, and what the next one says of the
+    sensors that it interrupted. A message extends to the next line
     with a time.
     """
     is_news = False
     for line in lines:
         found = _MESSAGE.match(line)
         if found:
-            is_news = found["level"] in _NEWS or any(event in line for event in _FAILED)
+            is_news = found["level"] in _NEWS or any(event in line for event in _EXPECTED)
         if not is_news and line.strip() != _SIGNED_OFF:
             yield line
 

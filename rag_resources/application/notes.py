@@ -1,6 +1,6 @@
 """Use cases of the notes: where they come from, ingestion, deletion and restoration."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -210,8 +210,8 @@ class Notes:
         with self.database.transaction() as connection:
             return list_tags(connection, tenant=self.settings.tenant, limit=limit)
 
-    def questions_naming(self, note_ids: Collection[UUID]) -> Sequence[str]:
-        """Return the golden questions that have one of these notes among their relevant ones."""
+    def questions_naming(self, note_ids: Collection[UUID]) -> Mapping[UUID, str]:
+        """Return the golden questions with one of these notes among their relevant ones, by id."""
         with self.database.transaction() as connection:
             return questions_naming(connection, note_ids)
 

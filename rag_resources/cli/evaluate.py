@@ -63,18 +63,19 @@ def evaluate(
     if as_json:
         write_json(_as_json(evaluation, named, gates, names))
     else:
-        _show(evaluation, config, gates)
+        _show(evaluation, named, gates)
     if fail_under_gate and gates.obstacle:
         raise typer.Exit(1)
 
 
-def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
+def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
+    from rag_resources.core.configuration import Role
     from rag_resources.core.texts import joined
     from rag_resources.evaluation.summary import gate_in_words
 
     summary = evaluation.summary
     screen = console()
-    title = Message.EVALUATE_TITLE.format(name=configuration, count=summary.total_queries)
+    title = Message.EVALUATE_TITLE.format(name=configuration.name, count=summary.total_queries)
     by_passage = PASSAGE_COLUMNS if summary.passages.queries else ()
     screen.print(table((*METRIC_COLUMNS, *by_passage), _metric_rows(summary), title=title))
     if summary.passages.queries:
@@ -111,7 +112,9 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     say(Message.EVALUATE_GATE.format(description=described))
     if gates.against:
         say(gates.against.in_words)
-    if gates.obstacle and gates.obstacle is not gates.incomparable:
+    if configuration.role is Role.REFERENCE:
+        say(Message.RESULTS_REFERENCES.format(names=configuration.name))
+    elif gates.obstacle and gates.obstacle is not gates.incomparable:
         note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:

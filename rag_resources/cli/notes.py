@@ -83,19 +83,20 @@ def show(name: Name, as_json: JsonOption = False) -> None:
     with application() as opened:
         found = opened.notes.find(name)
         questions = opened.notes.questions_naming([found.note_id])
+        asked = list(questions.values())
         days = opened.notes.deleted_days
         if isinstance(found, StoredNote):
             content = opened.notes.content(found.note_id).content
-            shown = _json(found) | {"goldenQuestions": list(questions), "content": content}
+            shown = _json(found) | {"goldenQuestions": asked, "content": content}
         else:
-            shown = _deleted_json(found) | {"goldenQuestions": list(questions)}
+            shown = _deleted_json(found) | {"goldenQuestions": asked}
             content = found.note["content"] if found.note else ""
     if as_json:
         write_json(shown)
         return
     rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found, days)
     if questions:
-        rows.append((Message.COLUMN_QUESTIONS, "\n".join(questions)))
+        rows.append((Message.COLUMN_QUESTIONS, "\n".join(asked)))
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
     if content:
         say(content)
@@ -127,15 +128,16 @@ def delete(
     told = {
         "deleted": [str(each) for each in deleted],
         "restorableDays": days,
-        "goldenQuestions": list(questions),
+        "goldenQuestions": list(questions.values()),
+        "goldenIds": [str(each) for each in questions],
     }
     conclude(Message.NOTES_DELETED.format(count=len(deleted)), told, as_json=as_json)
     if deleted and not as_json:
         say(Message.NOTES_RECOVER.format(days=days))
     if questions:
         warn(Message.NOTES_DELETED_GOLDEN.format(count=len(questions)))
-        for question in questions[:SHOWN_QUESTIONS]:
-            warn(f"  - {question}")
+        for golden_id, question in list(questions.items())[:SHOWN_QUESTIONS]:
+            warn(f"  - {question} ({golden_id})")
 
 
 @command(app, "restore", Message.HELP_NOTES_RESTORE)

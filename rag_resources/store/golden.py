@@ -289,10 +289,10 @@ def find_broken(connection: Connection) -> list[BrokenEntry]:
     ]
 
 
-def questions_naming(connection: Connection, note_ids: Iterable[UUID]) -> list[str]:
-    """Return the questions that have one of these notes among their relevant ones."""
+def questions_naming(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the questions that have one of these notes among their relevant ones, by id."""
     rows = queries().golden_questions_naming(connection, note_ids=list(note_ids))
-    return [row.query for row in rows]
+    return {row.id: row.query for row in rows}
 
 
 def _row(entry: GoldenEntry) -> dict[str, Any]:

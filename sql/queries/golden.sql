@@ -190,8 +190,8 @@ ORDER BY g.query, g.id;
 -- name: golden_questions_naming
 -- Golden questions with one of these notes among their relevant ones.
 -- params:  note_ids uuid[]
--- returns: query text
-SELECT g.query FROM golden_dataset AS g
+-- returns: id uuid, query text
+SELECT g.id, g.query FROM golden_dataset AS g
 WHERE g.relevant_note_ids && :note_ids AND g.tenant_id = current_tenant()
 ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03

@@ -859,6 +859,7 @@ def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_fil
         assert text in outcome.out
     assert "pasa, sin certeza" in outcome.out
     assert "preguntas más para confirmarlo" in outcome.out
+    assert f"Solo se miden para comparar, y no se promueven: {CONFIGURATION}." in outcome.out
     assert "0.439–1.000" in outcome.out  # Wilson, 3 of 3
     assert "Evaluación guardada" in outcome.out
     status = indexed("status")

@@ -289,7 +289,8 @@ def test_questions_that_name_a_deleted_note_are_told(rag: Rag) -> None:
     assert QUESTION in rag("notes", "show", "gata").out
     deleted = rag("notes", "delete", "gata", stdin=Terminal("s\n"))
     assert "Preguntas de referencia que las nombran: 1." in deleted.out
-    assert QUESTION in deleted.err
+    (golden_id,) = [entry["id"] for entry in rag("golden", "list", "--json").json["entries"]]
+    assert f"{QUESTION} ({golden_id})" in deleted.err
     (gone,) = rag("golden", "drift", "--json").json["gone"]
     assert (gone["query"], gone["notes"]) == (QUESTION, ["gata"])
     rag("notes", "restore", "gata")

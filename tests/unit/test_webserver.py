@@ -67,6 +67,14 @@ def test_the_end_of_a_process_is_not_told() -> None:
     assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]
 
 
+def test_a_tick_that_was_cut_off_is_not_told() -> None:
+    line = (
+        b"\x1b[32m2026-11-27 13:51:25 +0000\x1b[0m - dagster.daemon.SensorDaemon - "
+        b"\x1b[34mWARNING\x1b[0m - Moving dangling STARTED tick 113 into SKIPPED\n"
+    )
+    assert list(without_news([line])) == []
+
+
 def test_an_outage_of_the_database_is_told_once_and_its_end_too(tmp_path: Path) -> None:
     """In between nothing of Dagster's is shown; a database of one's own is not watched."""
     silenced, said = Event(), list[str]()
