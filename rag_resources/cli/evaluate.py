@@ -69,9 +69,7 @@ def evaluate(
 
 
 def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
-    from rag_resources.core.configuration import Role
     from rag_resources.core.texts import joined
-    from rag_resources.evaluation.summary import gate_in_words
 
     summary = evaluation.summary
     screen = console()
@@ -108,14 +106,7 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
         say(_answers_in_words(summary.answers.figures))
         said = joined("; ", (gates.citations_in_words, gates.silence_in_words))
         say(Message.EVALUATE_GATE.format(description=said))
-    described = gate_in_words(gates.hit_rate, summary.total_queries)
-    say(Message.EVALUATE_GATE.format(description=described))
-    if gates.against:
-        say(gates.against.in_words)
-    if configuration.role is Role.REFERENCE:
-        say(Message.RESULTS_REFERENCES.format(names=configuration.name))
-    elif gates.obstacle and gates.obstacle is not gates.incomparable:
-        note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
+    _show_verdict(gates, configuration, summary.total_queries)
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
         note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
@@ -123,6 +114,20 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
         say(Message.EVALUATE_STORED.format(evaluation_id=evaluation.evaluation_id))
     else:
         say(Message.EVALUATE_NOT_STORED)
+
+
+def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: int) -> None:
+    from rag_resources.core.configuration import Role
+    from rag_resources.evaluation.summary import gate_in_words
+
+    described = gate_in_words(gates.hit_rate, queries)
+    say(Message.EVALUATE_GATE.format(description=described))
+    if gates.against:
+        say(gates.against.in_words)
+    if configuration.role is Role.REFERENCE:
+        say(Message.RESULTS_REFERENCES.format(names=configuration.name))
+    elif gates.obstacle and gates.obstacle is not gates.incomparable:
+        note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
 
 
 def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
