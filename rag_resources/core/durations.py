@@ -1,7 +1,11 @@
-"""Durations in words."""
+"""Durations and months in words."""
+
+from collections.abc import Sequence
 
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text, joined
 
+SHOWN_MONTHS = 3
 _SHOWN_IN_SECONDS = 100
 
 
@@ -15,3 +19,22 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return Message.DURATION_HOURS.format(hours=hours, minutes=minutes)
     return Message.DURATION_DAYS.format(days=hours // 24, hours=hours % 24)
+
+
+def months_in_words(months: Sequence[str]) -> Text:
+    """Name a few months in their order; of many, how many they are and from when to when.
+
+    Args:
+        months: As `2026-11` or `2026-11-01`.
+    """
+    named = [month[:7] for month in months]
+    if len(named) <= SHOWN_MONTHS:
+        return listed(named)
+    return Message.EVIDENCE_MONTHS.format(count=len(named), first=min(named), last=max(named))
+
+
+def listed(items: Sequence[str]) -> Text:
+    """Return items as "a, b y c"."""
+    if len(items) < 2:
+        return joined("", items)
+    return Message.EVIDENCE_LISTED.format(items=joined(", ", items[:-1]), last=items[-1])

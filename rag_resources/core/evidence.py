@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rag_resources.core.configuration import RetrievalConfig, canonical_hash
+from rag_resources.core.durations import listed, months_in_words
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
 
@@ -26,8 +27,6 @@ WRITTEN_TO = "~"
 
 UNCOUNTED = "uncounted"
 """The part of a month that was written to since the last count."""
-
-SHOWN_MONTHS = 3
 
 _WORDS = {
     "notes": Message.PART_NOTES,
@@ -249,25 +248,11 @@ def _described(moved: Iterable[Moved]) -> list[Text]:
         together.setdefault(tuple(sorted(found, reverse=True)), []).append(word)
     of_none = together.pop((), None)
     if not together:
-        return [Message.EVIDENCE_MOVED.format(parts=_listed(of_none))] if of_none else []
+        return [Message.EVIDENCE_MOVED.format(parts=listed(of_none))] if of_none else []
     parts = [
-        Message.EVIDENCE_PART_IN.format(months=_span(found), part=_listed(words))
+        Message.EVIDENCE_PART_IN.format(months=months_in_words(found), part=listed(words))
         for found, words in sorted(together.items(), reverse=True)
     ]
     if of_none:
-        parts.append(Message.EVIDENCE_AND.format(parts=_listed(of_none)))
+        parts.append(Message.EVIDENCE_AND.format(parts=listed(of_none)))
     return [Message.EVIDENCE_MOVED_IN.format(parts=joined("; ", parts))]
-
-
-def _span(months: Sequence[str]) -> Text:
-    """Name a few months, newest first; of many, how many they are and from when to when."""
-    named = [month[:7] for month in months]
-    if len(named) <= SHOWN_MONTHS:
-        return _listed(named)
-    return Message.EVIDENCE_MONTHS.format(count=len(named), first=named[-1], last=named[0])
-
-
-def _listed(items: Sequence[str]) -> Text:
-    if len(items) < 2:
-        return joined("", items)
-    return Message.EVIDENCE_LISTED.format(items=joined(", ", items[:-1]), last=items[-1])

@@ -6,7 +6,7 @@ Its plot is in `reporting.plots`; its data is read by `store.migration_status`.
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rag_resources.core.durations import duration
+from rag_resources.core.durations import duration, months_in_words
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
 from rag_resources.core.tables import ReportTable
@@ -242,7 +242,7 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
             (
                 batch.model,
                 _utc(batch.finished_at),
-                ", ".join(batch.months) or Message.MIGRATION_MEASURED_AGAIN,
+                months_in_words(batch.months) or Message.MIGRATION_MEASURED_AGAIN,
                 gate_words(batch),
                 batch.reason,
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from uuid import UUID
 
+from rag_resources.core.durations import months_in_words
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
@@ -150,7 +151,7 @@ def batches_table(report: EvaluationReport) -> PageTable:
             (
                 Cell(moment(item.finished_at)),
                 Cell(item.model),
-                Cell(", ".join(item.months) or Message.MIGRATION_MEASURED_AGAIN),
+                Cell(months_in_words(item.months) or Message.MIGRATION_MEASURED_AGAIN),
                 Cell(f"{item.hit_rate_at_10:.3f}"),
                 Cell(f"{item.mrr:.3f}"),
                 Cell(gate_words(item), tone="bad" if item.gate == "closed" else ""),

@@ -402,7 +402,7 @@ def test_a_migration_in_the_middle_is_told_in_tables_and_words(
     said = rag()
     assert said.code == 0
     assert "24 de 36 notas migradas (66,66 %); por migrar: 12." in said.out
-    assert "2025-01, 2025-02, 2025-03" in said.out
+    assert "2025-01, 2025-02 y 2025-03" in said.out
     assert Message.MIGRATION_GATE_OPEN in said.out
     assert "punto de partida" in said.out
     assert re.search(r"Tiempo restante: \d+ s; acabará hacia el ", said.out)
