@@ -23,6 +23,8 @@ MOST_LONELY = 0.9
 """Share of names that occur in a single note, above which the graph is too sparse to be useful."""
 ODD_FACTOR = 3.0
 """A month is odd if it has this many times more, or fewer, mentions per note than the median."""
+FEWEST_NOTES = 5
+"""A month of fewer notes is not compared with the others: its mean is chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,11 @@ class Overview:
     @property
     def problems(self) -> list[Text]:
         """What is odd about it, in sentences."""
-        rates = {item.month: item.mentions / item.notes for item in self.months}
+        rates = {
+            item.month: item.mentions / item.notes
+            for item in self.months
+            if item.notes >= FEWEST_NOTES
+        }
         usual = median(rates.values()) if rates else 0.0
         odd = [
             f"{month:%Y-%m}"

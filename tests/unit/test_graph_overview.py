@@ -1,10 +1,11 @@
 """What is odd about a graph is said, with what its reviews are worth."""
 
+from dataclasses import replace
 from datetime import date
 
 from rag_resources.core.gate import wilson_interval
 from rag_resources.core.messages import Message
-from rag_resources.graph.people import MonthGrowth, Overview, Precision, Shape
+from rag_resources.graph.people import FEWEST_NOTES, MonthGrowth, Overview, Precision, Shape
 
 
 def overview(*mentions: int, lonely: int = 0) -> Overview:
@@ -19,6 +20,14 @@ def test_a_month_of_three_times_the_usual_mentions_or_a_third_is_odd() -> None:
     (problem,) = overview(100, 100, 100, 310, 30).problems
     assert problem == Message.GRAPH_ODD_MONTHS.format(months="2025-04, 2025-05")
     assert overview(0, 0).problems == overview().problems == []
+
+
+def test_a_month_of_few_notes_is_not_compared() -> None:
+    usual = overview(100, 100, 100)
+    few = MonthGrowth(date(2025, 4, 1), FEWEST_NOTES - 1, 0, 0)
+    assert replace(usual, months=[*usual.months, few]).problems == []
+    enough = replace(few, notes=FEWEST_NOTES)
+    assert replace(usual, months=[*usual.months, enough]).problems != []
 
 
 def test_a_graph_whose_names_lead_nowhere_is_odd() -> None:
