@@ -47,7 +47,7 @@ from rag_assets.jobs import (
     golden_job,
     index_job,
     ingest_job,
-    migration_status_job,
+    migration_progress_job,
     promote_job,
 )
 from rag_assets.migration.assets import build_migration_status_asset
@@ -106,7 +106,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             ingest_job,
             golden_job,
             index_job,
-            migration_status_job,
+            migration_progress_job,
             evaluate_job,
             promote_job,
             retrieve_job,

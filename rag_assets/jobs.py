@@ -37,8 +37,8 @@ golden_job = dg.define_asset_job(
     description=Message.ASSET_GOLDEN,
 )
 
-migration_status_job = dg.define_asset_job(
-    "migration_status",
+migration_progress_job = dg.define_asset_job(
+    "migration_progress",
     selection=dg.AssetSelection.assets(MIGRATION_STATUS),
     description=Message.ASSET_MIGRATION_STATUS,
 )

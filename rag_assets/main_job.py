@@ -95,7 +95,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             if not (is_indexed and application.graph.is_done(window)):
                 tell_phase(console, Message.PROGRESS_INDEXING)
                 bad_notes += runs.months("index")
-            progress = runs.execute("migration_status")
+            progress = runs.execute("migration_progress")
         unread = tell_unread(application, window)
         if not application.golden.entries():
             tell_how_to_evaluate()

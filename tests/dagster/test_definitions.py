@@ -156,7 +156,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         "ingest",
         "golden",
         "index",
-        "migration_status",
+        "migration_progress",
         "evaluate",
         "promote",
         "retrieve",
