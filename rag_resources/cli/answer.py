@@ -89,8 +89,9 @@ def _panel(
 
     created = told_day(result.created_at) if result.created_at else ""
     heading = (f"{rank}", score, created, clean(result.label))
-    spans = matches(result.content, *asked)
-    words = dict.fromkeys(result.content[span.start : span.end].lower() for span in spans)
+    searched = "\n".join((result.title, result.content))
+    spans = matches(searched, *asked)
+    words = dict.fromkeys(searched[span.start : span.end].lower() for span in spans)
     name = result.external_id
     found = [clean(name)] if name not in ("", result.label) else []
     if words:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from rag_resources.core.rules import word_rules
 from rag_resources.core.text import Span, without
@@ -92,22 +93,34 @@ def says_something(text: str, language: str = "es") -> bool:
 
 
 def matches(text: str, asked: str, language: str = "es") -> list[Span]:
-    """Return where a text has the content words of a question, by their stems, in order."""
-    wanted = content(asked, language)
-    return [
-        Span(match.start(), match.end())
-        for pattern, key in ((_WORD, _stem_of), (_NUMBER, _number_of))
-        for match in pattern.finditer(text)
-        if key(match.group()) in wanted
+    """Return where a text has the content words of a question, in order.
+
+    They are compared by the stems that PostgreSQL searches by: Snowball's for Spanish, with and
+    without accents. Numbers are compared by their value.
+    """
+    silent = _words(language).silent
+    words = {word for word in _WORD.findall(asked) if len(word) > 1 and fold(word) not in silent}
+    wanted = frozenset().union(*map(_searched_stems, words))
+    values = numbers(asked, language)
+    found = [
+        match
+        for match in _WORD.finditer(text)
+        if len(match[0]) > 1 and not wanted.isdisjoint(_searched_stems(match[0]))
     ]
+    found += [match for match in _NUMBER.finditer(text) if _parts(match[0])[0] in values]
+    return [Span(match.start(), match.end()) for match in found]
 
 
-def _stem_of(word: str) -> str:
-    return stem(fold(word))
+@cache
+def _snowball() -> Any:
+    import snowballstemmer  # Only what shows passages needs it.
+
+    return snowballstemmer.stemmer("spanish")
 
 
-def _number_of(number: str) -> str:
-    return _parts(number)[0]
+def _searched_stems(word: str) -> frozenset[str]:
+    stemmed: list[str] = _snowball().stemWords([word.lower(), fold(word)])
+    return frozenset(stemmed)
 
 
 def numbers(text: str, language: str = "es") -> frozenset[str]:

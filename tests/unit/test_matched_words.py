@@ -16,6 +16,8 @@ from rag_resources.core.wording import matches, says_something
         ("Las gatas y el gato.", "¿dónde está la gata?", ["gatas", "gato"]),
         ("Pagué 1.780 euros en 2025.", "¿en qué gasté 1780?", ["1.780"]),
         ("Nada de eso.", "¿qué es?", []),
+        ("El lector paga un euro; pagó tarde.", "¿cuánto pagan?", ["paga", "pagó"]),
+        ("La migración acabó.", "¿cuándo acaban las migraciones?", ["migración", "acabó"]),
     ],
 )
 def test_words_match_by_their_stems(text: str, asked: str, found: list[str]) -> None:
