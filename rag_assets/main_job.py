@@ -110,9 +110,10 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         tell_phase(console, phase)
         with busy(console, phase):
             _evaluate(runs, application, configured, stale)
+            before = application.serving.promotion()
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
-        print_results(console, application, configured)
+        print_results(console, application, configured, before)
         tell_unread_again(unread)
         _succeeded(promotion)
         _succeeded(report)

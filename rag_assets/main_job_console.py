@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -34,6 +34,7 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
 from rag_resources.store.document_list import UnreadDocument
+from rag_resources.store.promotions import Promotion
 
 REFRESH_S = 0.5
 PATIENCE = 20
@@ -187,8 +188,17 @@ _EXAMPLE = {
 """A question of the sample, as a golden file has it."""
 
 
-def print_results(console: Console, application: Application, configured: Configured) -> None:
-    """Print the table of the configurations that are switched on, and what serves."""
+def print_results(
+    console: Console, application: Application, configured: Configured, before: Promotion | None
+) -> None:
+    """Print the table of the configurations that are switched on, and what serves.
+
+    Args:
+        console: Where to.
+        application: Open.
+        configured: What is configured.
+        before: What served before this run.
+    """
     latest = [
         item
         for item in application.evaluations.latest_of_each()
@@ -218,8 +228,14 @@ def print_results(console: Console, application: Application, configured: Config
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
         )
         candidates = [item for item in latest if item.configuration not in references]
-        if ahead := ahead_in_mrr(candidates, promotion.configuration):
-            reasons = application.serving.refusals(configured.configurations)
+        ahead = ahead_in_mrr(candidates, promotion.configuration)
+        changed = before is not None and before.configuration != promotion.configuration
+        reasons = (
+            application.serving.refusals(configured.configurations) if ahead or changed else {}
+        )
+        if before and changed:
+            console.print(replaced(before.configuration, reasons))
+        if ahead:
             console.print(Message.RESULTS_AHEAD)
             names_of: dict[str, list[str]] = {}
             for name in ahead:
@@ -230,6 +246,12 @@ def print_results(console: Console, application: Application, configured: Config
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console.print(Message.RESULTS_NEXT)
+
+
+def replaced(name: str, refusals: Mapping[str, str]) -> str:
+    """Say that a configuration served until this run, and why it does not any more."""
+    reason = refusals.get(name, Message.REPLACED_BY_BETTER)
+    return Message.RESULTS_REPLACED.format(name=name, reason=reason)
 
 
 def _print_table(console: Console, shown: ReportTable) -> None:

@@ -927,6 +927,8 @@ class Message:
     RESULTS_SWITCHED_OFF: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
+    RESULTS_REPLACED: Template
+    REPLACED_BY_BETTER: Template
     RESULTS_AHEAD: Template
     RESULTS_AHEAD_REASON: Template
     RESULTS_REJECTED: Template

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rag_assets.main_job_console import Unread, evaluating, tell_phase, tell_unread_again
+from rag_assets.main_job_console import (
+    Unread,
+    evaluating,
+    replaced,
+    tell_phase,
+    tell_unread_again,
+)
 from rag_resources.cli.output import write_as
 from rag_resources.core.messages import Message
 
@@ -52,3 +58,11 @@ def test_what_is_evaluated_is_named_however_many_they_are() -> None:
     assert evaluating(["mia"]) == "Evaluando: mia…"
     assert evaluating(["mia", "otra"]) == "Evaluando: mia, otra…"
     assert evaluating([]) == Message.PROGRESS_DECIDING
+
+
+def test_what_no_longer_serves_is_named_with_the_reason() -> None:
+    fallen = replaced("mia", {"mia": "no pasa el control", "otra": "p95"})
+    assert fallen == "Hasta ahora servía «mia»: no pasa el control."
+    assert replaced("mia", {"otra": "p95"}) == Message.RESULTS_REPLACED.format(
+        name="mia", reason=Message.REPLACED_BY_BETTER
+    )
