@@ -587,6 +587,7 @@ class Message:
     BATCH_DISTURBED: Template
     BATCH_WORSE: Template
     BATCH_NOT_WORSE: Template
+    BATCH_LEFT_OUT_WINDOWS: Template
     BATCH_WITHOUT_BASELINE: Template
     BATCH_OPEN: Template
     BATCH_CLOSED: Template

@@ -35,11 +35,13 @@ class Baseline:
         evaluation_id: The stored evaluation on which it serves; None if there is none.
         configuration: Its name.
         hits: Whether a relevant note was among the first ten, by golden id.
+        left_out_windows: Whether it was asked without the windows that it has.
     """
 
     evaluation_id: UUID | None
     configuration: str
     hits: Mapping[UUID, bool]
+    left_out_windows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,8 @@ def judge_batch(
                 level=level,
             )
         )
+        if baseline.left_out_windows:
+            reasons.append(Message.BATCH_LEFT_OUT_WINDOWS)
     else:
         reasons.append(Message.BATCH_WITHOUT_BASELINE)
     return BatchVerdict(not is_under and not is_worse, joined("; ", reasons), level, drop)

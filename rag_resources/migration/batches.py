@@ -100,14 +100,19 @@ def measure_pair(
         entries = [entry for entry in list_golden(connection) if entry.golden_id in asked]
     if not entries:
         return None
-    serving = parse_retrieval(promotion.config, origin=promotion.configuration)
-    serving = without_windows(serving)
+    served = parse_retrieval(promotion.config, origin=promotion.configuration)
+    serving = without_windows(served)
     before, now = (
         ask_in_full(pipeline, config, entries, filters=period)
         for config in (serving, serving_with(serving, model))
     )
     return Pair(
-        Baseline(promotion.evaluation_id, promotion.configuration, hits_of(before)),
+        Baseline(
+            promotion.evaluation_id,
+            promotion.configuration,
+            hits_of(before),
+            left_out_windows=serving != served,
+        ),
         hits_of(now),
         sum(bool(outcome.degraded) for outcome in (*before, *now)),
     )

@@ -1,6 +1,7 @@
 """The gate between batches: values computed by hand, and simulated migrations of 24 batches."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import (
     ALPHA,
     MIN_COSINE,
@@ -201,6 +203,19 @@ def test_a_drop_of_15_points_is_found() -> None:
     spending = levels([BATCHES] * BATCHES)
     assert share_stopped(lost=0.18, gained=0.03, spending=spending) >= 0.9
     assert share_stopped(lost=0.18, gained=0.03, spending=spending[: BATCHES // 2]) >= 0.3
+
+
+def test_figures_without_windows_are_told_as_such() -> None:
+    """They may be below those of the evaluation that stands beside them."""
+    now = hits([1] * 8)
+    reference = replace(baseline([1] * 8), left_out_windows=True)
+    verdicts = [
+        judge_batch(now, each, floor=0.5, level=ALPHA) for each in (reference, baseline([1] * 8))
+    ]
+    assert [Message.BATCH_LEFT_OUT_WINDOWS in verdict.reason for verdict in verdicts] == [
+        True,
+        False,
+    ]
 
 
 # --- What is measured with what -------------------------------------------------------------------
