@@ -38,13 +38,15 @@ def serving_metadata(
 
 
 def promotion_metadata(application: Application, promotion: Promotion) -> dict[str, Any]:
-    """Return what a promotion, or a rollback with its reason, made serve, with its latest figures.
+    """Return what a promotion, or a rollback with its reason, made serve, with figures of it.
 
-    A rollback returns to what was promoted on figures that may be stale by now.
+    A promotion has those that it was decided on. A rollback returns to what was promoted on figures
+    that may be stale by now, so it has the latest.
     """
     evaluation = application.evaluations.latest(promotion.configuration)
-    if evaluation is None or evaluation.config_hash != promotion.config_hash:
-        known = promotion.evaluation_id
+    decided = promotion.evaluation_id if not promotion.reason else None
+    if decided or evaluation is None or evaluation.config_hash != promotion.config_hash:
+        known = decided or promotion.evaluation_id
         evaluation = application.evaluations.find(known) if known else None
     metadata = {
         **serving_metadata(promotion, evaluation),

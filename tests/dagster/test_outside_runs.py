@@ -132,6 +132,8 @@ def test_a_promotion_and_a_rollback_are_shown(
     """With the figures that were promoted on, and with the reason of the rollback."""
     made = evaluate(application)
     application.serving.promote(application.configurations, name="rapida", run_id=None)
+    later = evaluate(application)
+    assert later != made
     sensor.tick()
     [told] = observed(indexed, PROMOTED)
     assert (told["configuration"], told["evaluation_id"], told["changed"]) == ("rapida", made, True)
