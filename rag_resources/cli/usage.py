@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer._click.core import Context
 from typer._click.exceptions import (
     BadOptionUsage,
     BadParameter,
@@ -125,6 +126,9 @@ def _problem(error: TyperException) -> str:
     if isinstance(error, BadParameter):
         reason = _reason(error)
         return Message.USAGE_INVALID_VALUE.format(name=_parameter(error), reason=reason)
+    if isinstance(error, NoSuchOption) and error.ctx and _is_global(error.option_name, error.ctx):
+        _, _, order = error.ctx.command_path.partition(" ")
+        return Message.USAGE_GLOBAL_OPTION.format(name=error.option_name, command=order)
     if isinstance(error, NoSuchOption):
         known = _did_you_mean(nearest(error.option_name, error.possibilities or ()))
         return Message.USAGE_NO_SUCH_OPTION.format(name=error.option_name) + known
@@ -135,6 +139,11 @@ def _problem(error: TyperException) -> str:
         )
         return message.format(name=error.option_name)
     return _other_problem(error)
+
+
+def _is_global(option: str, context: Context) -> bool:
+    """Whether an option belongs to `rag` itself, and so before the command."""
+    return any(option in parameter.opts for parameter in context.find_root().command.params)
 
 
 def _other_problem(error: TyperException) -> str:

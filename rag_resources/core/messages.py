@@ -292,6 +292,7 @@ class Message:
     CSV_NO_CONTENT: Template
     CSV_REPEATED_COLUMN: Template
     CSV_FIELDS: Template
+    CSV_QUOTING: Template
     CSV_MALFORMED: Template
     SQUAD_SHAPE: Template
     SQUAD_FIELD: Template
@@ -1578,6 +1579,7 @@ class Message:
     USAGE_NO_SUCH_COMMAND: Template
     USAGE_KNOWN_COMMANDS: Template
     USAGE_NO_SUCH_OPTION: Template
+    USAGE_GLOBAL_OPTION: Template
     USAGE_DID_YOU_MEAN: Template
     USAGE_OPTION_NEEDS_VALUE: Template
     USAGE_OPTION_WITHOUT_VALUE: Template

@@ -1,4 +1,4 @@
-"""Reads CSV files (comma or semicolon, with a header): one note per row.
+"""Reads CSV files (comma, semicolon or tab, with a header): one note per row.
 
 The meaning of the columns is decided in `records`.
 """
@@ -20,7 +20,7 @@ from rag_resources.ingestion.source_file import (
 )
 from rag_resources.ingestion.text_files import Line, numbered_lines
 
-DELIMITERS = ",;"
+DELIMITERS = ",;\t"
 
 
 class _Rows:
@@ -42,7 +42,8 @@ class _Rows:
         head = list(_until_text(lines))
         delimiter = _sniff_delimiter(head[-1].text if head else "")
         # Strict, because an unclosed quotation mark would otherwise silently swallow the rest.
-        self._reader = csv.reader(self._texts(chain(head, lines)), delimiter=delimiter, strict=True)
+        texts = self._texts(chain(head, lines))
+        self._reader = csv.reader(texts, delimiter=delimiter, strict=True)
 
     def next_row(self) -> list[str] | None:
         """Return the next non-empty row; None at the end.
@@ -138,5 +139,8 @@ def _header(rows: _Rows) -> list[str]:
 def _fields(header: list[str], row: list[str]) -> dict[str, str]:
     """Pair names with cells; empty cells are missing values, unnamed columns are ignored."""
     if len(row) != len(header):
-        raise InvalidRecordError(Message.CSV_FIELDS.format(found=len(row), expected=len(header)))
+        reason = Message.CSV_FIELDS.format(found=len(row), expected=len(header))
+        if len(row) > len(header):
+            reason += Message.CSV_QUOTING
+        raise InvalidRecordError(reason)
     return {name: cell for name, cell in zip(header, row, strict=True) if name and cell}

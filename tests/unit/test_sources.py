@@ -511,7 +511,7 @@ class TestJsonl:
 
 
 class TestCsv:
-    @pytest.mark.parametrize("delimiter", [",", ";"])
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
     def test_comma_and_semicolon(self, tmp_path: Path, delimiter: str) -> None:
         path = tmp_path / "notas.csv"
         with path.open("w", newline="", encoding="utf-8-sig") as file:
@@ -560,7 +560,8 @@ class TestCsv:
         path = write(tmp_path / "n.csv", b"\n".join(rows))
         reasons = {
             3: "La fila tiene 2 campos y la cabecera 3.",
-            4: "La fila tiene 4 campos y la cabecera 3.",
+            4: "La fila tiene 4 campos y la cabecera 3."
+            " Una celda que contiene el separador va entre comillas.",
             5: "content: falta el contenido",
             6: "content: el contenido está en blanco",
             7: "created_at: «ayer» no es una fecha",
