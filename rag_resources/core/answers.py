@@ -110,9 +110,9 @@ def extract_answer(
         language: Of the question.
 
     Returns:
-        The best sentence and at most one that is about as likely and no mere heading; the text has
-        them in reading order, one paragraph each. `NOT_FOUND` if no sentence contains a word of
-        the question.
+        The best sentence and at most one more: that has the amount which the best one lacks, or is
+        about as likely and no mere heading. The text has them in reading order, one paragraph each.
+        `NOT_FOUND` if no sentence contains a word of the question.
     """
     return answer_of(rank_sentences(question, passages, model, language))
 
@@ -138,10 +138,12 @@ def answer_of(ranked: Sequence[RankedSentence]) -> Answer:
     if not any(item.shares_words for item in ranked):
         return NOT_FOUND
     floor = CLOSE_ENOUGH * ranked[0].odds
+    others = [item for item in ranked[1:] if item.completes] or [
+        item for item in ranked[1:MAX_SENTENCES] if item.odds >= floor and not item.names_only
+    ]
     chosen = [
         CitedSentence(item.sentence.text, item.sentence.passage + 1, item.sentence.span)
-        for place, item in enumerate(ranked[:MAX_SENTENCES])
-        if place == 0 or (item.odds >= floor and not item.names_only)
+        for item in (ranked[0], *others)
     ]
     in_order = sorted(chosen, key=lambda cited: (cited.rank, cited.span.start))
     return Answer(

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
 
@@ -21,6 +21,10 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 from rag_resources.core.wording import content, fold, names
 
+COMPLETED_WITHIN = 2
+"""How many sentences after the first one its amount is looked for."""
+
+_AMOUNTS = frozenset(("amount", "price"))
 _KEPT_TEXTS = 2_000
 _BEGINNING = 4
 _CELLS = "|"
@@ -125,16 +129,24 @@ class RankedSentence:
     Attributes:
         score: In [0, 1]; comparable only within one question.
         features: Its features.
+        completes: Whether it has the amount that the question asks for and the first one lacks, and
+            follows that one closely.
     """
 
     sentence: Sentence
     score: float
     features: SentenceFeatures
+    completes: bool = False
 
     @property
     def shares_words(self) -> bool:
         """Whether it has a word of the question."""
         return self.features[SentenceFeature.BEGINNINGS] > 0
+
+    @property
+    def has_figure(self) -> bool:
+        """Whether it has the number or amount that is asked for."""
+        return self.features[SentenceFeature.HAS_NUMBER] > 0
 
     @property
     def names_only(self) -> bool:
@@ -199,7 +211,27 @@ def rank_sentences(
         )
         for sentence, features in zip(candidates, known, strict=True)
     ]
-    return sorted(ranked, key=lambda item: (item.names_only, -item.score))
+    ranked.sort(key=lambda item: (item.names_only, -item.score))
+    if _kind(question, language) in _AMOUNTS and ranked and not ranked[0].has_figure:
+        return _completed(ranked)
+    return ranked
+
+
+def _completed(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
+    """Mark the sentence soon after the first one that has the amount, if there is one."""
+    first = ranked[0].sentence
+    after = sorted(
+        (
+            item
+            for item in ranked
+            if item.sentence.passage == first.passage
+            and item.sentence.span.start >= first.span.end
+            and not item.names_only
+        ),
+        key=lambda item: item.sentence.span.start,
+    )
+    completing = next((item for item in after[:COMPLETED_WITHIN] if item.has_figure), None)
+    return [replace(item, completes=True) if item is completing else item for item in ranked]
 
 
 def sentence_features(
@@ -266,6 +298,7 @@ _KINDS = {
     "time": SentenceFeature.HAS_TIME,
     "number": SentenceFeature.HAS_NUMBER,
     "amount": SentenceFeature.HAS_NUMBER,
+    "price": SentenceFeature.HAS_NUMBER,
     "name": SentenceFeature.HAS_NAME,
     "place": SentenceFeature.HAS_PLACE,
 }
@@ -311,7 +344,7 @@ def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
         return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
 
     named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
-    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "amount")}
+    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "amount", "price")}
     return {**of_rules, "name": named, "place": named}
 
 

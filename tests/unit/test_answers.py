@@ -32,6 +32,42 @@ def test_a_second_sentence_about_as_good_comes_along_in_reading_order() -> None:
     assert answer.ranks == (2,)
 
 
+@pytest.mark.parametrize(
+    ("question", "passage", "told"),
+    [
+        (
+            "¿Cuánto cuesta la batería del grupo?",
+            "Batería del grupo, de 12 voltios. 289 euros la unidad. Se piden dos.",
+            ["Batería del grupo, de 12 voltios.", "289 euros la unidad."],
+        ),
+        (
+            "¿Cuánto cuesta la batería del grupo?",
+            "Batería del grupo, de 12 voltios. La trae Luis. Vale 289 €.",
+            ["Batería del grupo, de 12 voltios.", "Vale 289 €."],
+        ),
+        (
+            "¿Cuánto cuesta la batería del grupo?",
+            "Batería del grupo, de 12 voltios. La trae Luis. Llueve. Luis debe 10 euros.",
+            ["Batería del grupo, de 12 voltios."],
+        ),
+        (
+            "¿Cuánto cuesta la batería del grupo?",
+            "La batería del grupo cuesta 289 euros. Luis debe 10 euros.",
+            ["La batería del grupo cuesta 289 euros."],
+        ),
+        (
+            "¿Cuánto mide la puerta del almacén?",
+            "La puerta del almacén es de roble. Tres metros de alto.",
+            ["La puerta del almacén es de roble.", "Tres metros de alto."],
+        ),
+    ],
+)
+def test_an_amount_that_soon_follows_comes_along(
+    question: str, passage: str, told: list[str]
+) -> None:
+    assert answer_from(question, [passage]).text.split("\n\n") == told
+
+
 def test_no_more_sentences_than_the_most_and_the_first_of_equal_ones() -> None:
     passages = [" ".join(f"La caldera número {n} pierde agua." for n in range(5))]
     answer = answer_from("¿Qué caldera pierde agua?", passages)
