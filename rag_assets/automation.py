@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-MAIN_JOB = "rag/main_job"
+MAIN_JOB = ".dagster/main_job"
 """Tag of the main job's runs, which index what they ingest."""
 
 

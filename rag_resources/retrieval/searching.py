@@ -231,7 +231,7 @@ class Search:
             rankings: The lists.
             worked: The retrievers that gave them.
             looks_up: Whether scores that are missing from a list are looked up, if the fusion uses
-                them; otherwise they count as 0.
+                them; otherwise they count as 0, and whole notes stay lists of their own.
         """
         config = self.request.config
         looked_up = LookedUp()
@@ -242,7 +242,7 @@ class Search:
                 )
         if looks_up:
             rankings = self._with_comparable_notes(connection, rankings)
-        return self._found(connection, rankings, worked, looked_up)
+        return self._found(connection, rankings, worked, looked_up, merges=looks_up)
 
     def _found(
         self,
@@ -251,15 +251,26 @@ class Search:
         worked: Sequence[RetrieverName],
         looked_up: LookedUp,
         brought: AllAtOnce | None = None,
+        *,
+        merges: bool = True,
     ) -> Found:
-        """Fuse the lists, and fetch those passages of the best chunks that are not in `brought`."""
+        """Fuse the lists, and fetch those passages of the best chunks that are not in `brought`.
+
+        Args:
+            connection: In a snapshot.
+            rankings: The lists.
+            worked: The retrievers that gave them.
+            looked_up: What was looked up for the fusion.
+            brought: What the statement brought that found the lists.
+            merges: Whether scores of whole notes compare with those of chunks.
+        """
         config = self.request.config
         with self.stages.run("fuse"):
             fused = fuse(
                 rankings,
                 config.fusion,
                 config.weighted,
-                ranges=list(map(_scale, self._requests(rankings))),
+                ranges=list(map(_scale, self._requests(rankings))) if merges else None,
                 pool=self._pool,
                 scores=looked_up.scores,
                 words=looked_up.words,
