@@ -497,6 +497,19 @@ def test_a_fresh_note_whose_unique_word_is_the_question_comes_first(corpus: Wind
     assert response.results[0].score > 2 * response.results[1].score
 
 
+@pytest.mark.parametrize("method", ["weighted", "rrf"])
+def test_by_lists_too_a_fresh_note_ranks_by_what_it_says(corpus: Windowed, method: str) -> None:
+    """As a list of its own, the best of a few fresh notes would count as the best of all chunks."""
+    fresh = Draft("Compré un quinqué en el rastro para el salón.", "Compras", state="new")
+    corpus.fill([*NOTES, fresh], LONG)
+    config = searched(method, semantic=1.0)
+    for question, place in (("quinqué del rastro", 0), (f"{LIFT} salón", -1)):
+        results = corpus.ask(question, config).results
+        found = [result.title for result in results]
+        assert found[place] == "Compras"
+        assert results[0].score > results[1].score
+
+
 @pytest.mark.parametrize("text", [CAT, LIFT, WALK])
 def test_the_same_text_scores_alike_fresh_and_chunked(corpus: Windowed, text: str) -> None:
     """By vectors alone, without what only chunks have, the two are one."""
