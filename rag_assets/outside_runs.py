@@ -139,7 +139,7 @@ def _evaluated(
     if latest and latest.evaluation_id == evaluation.evaluation_id:
         gates = application.evaluations.gates(evaluation)
         for gate in gates_of(configuration, configured.settings.gate):
-            yield gate.told_outside_runs(gates)
+            yield gate.told_without_its_check(gates)
 
 
 def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:

@@ -101,8 +101,11 @@ class Gate(NamedTuple):
         """How serious a failure is."""
         return dg.AssetCheckSeverity.ERROR if self.stops else dg.AssetCheckSeverity.WARN
 
-    def told_outside_runs(self, gates: Gates) -> dg.AssetCheckEvaluation:
-        """Return what the check says, for Dagster's log, of an evaluation that no run made."""
+    def told_without_its_check(self, gates: Gates) -> dg.AssetCheckEvaluation:
+        """Return what the check says, for Dagster's log, of an evaluation that was not its run's.
+
+        It was made without a run, or by one that works off requests.
+        """
         result = self.judged(gates)
         return dg.AssetCheckEvaluation(
             asset_key=evaluation_key(self.configuration),

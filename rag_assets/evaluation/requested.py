@@ -4,10 +4,12 @@ import hashlib
 
 import dagster as dg
 
+from rag_assets.evaluation.checks import gates_of
 from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import evaluation_key
 from rag_assets.labels import labelled
-from rag_resources.application import open_application
+from rag_resources.application import Application, open_application
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
@@ -27,7 +29,7 @@ def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
     """Run every request that is not finished, oldest first, on behalf of its tenant.
 
     A request that a killed run had begun is begun anew. An evaluation of this tenant appears as a
-    point of its asset; gates read the database.
+    point of its asset, with what its gates say.
     """
     application = rag.application
     requests = application.evaluation_requests
@@ -37,12 +39,25 @@ def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
         with open_application(own) as opened:
             made = requests.work_off(request, opened, run_id=context.run.run_id)
             found = opened.evaluations.find(made) if made else None
+            judged = _judged(opened, found) if found else []
         outcomes["done" if found else "failed"] += 1
         if found and request.tenant == application.settings.tenant:
             key = evaluation_key(request.configuration)
             metadata = labelled(stored_metadata(found))
             context.log_event(dg.AssetMaterialization(key, metadata=metadata))
+            for check in judged:
+                # Dagster's annotation leaves out that it takes checks.
+                context.log_event(check)  # type: ignore[arg-type]
     context.add_output_metadata(labelled(outcomes))
+
+
+def _judged(
+    application: Application, evaluation: StoredEvaluation
+) -> list[dg.AssetCheckEvaluation]:
+    configuration = application.configuration(evaluation.configuration)
+    gates = application.evaluations.gates(evaluation)
+    own = gates_of(configuration, application.settings.gate)
+    return [gate.told_without_its_check(gates) for gate in own]
 
 
 @dg.job(name=JOB, description=Message.JOB_REQUESTED_EVALUATIONS)

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from rag_assets.evaluation.checks import gates_of
 from rag_assets.evaluation.requested import (
     build_requested_evaluations_sensor,
     requested_evaluations_job,
@@ -79,6 +80,11 @@ def test_requests_of_all_tenants_are_measured_once_also_after_a_kill(
         assert [e.asset_key.path for e in done.get_asset_materialization_events()] == [
             ["evaluation_results", "fulltext"]
         ]
+        checked = {e.check_name: e.passed for e in done.get_asset_check_evaluations()}
+        with opened("default") as app:
+            own = gates_of(app.configuration("fulltext"), app.settings.gate)
+        assert checked.keys() == {gate.name for gate in own}
+        assert checked["hit_rate_gate"]
         with dg.build_sensor_context(instance=instance) as context:
             told = sensor.evaluate_tick(context).skip_message
         assert told == Message.REQUESTED_EVALUATIONS_NONE
