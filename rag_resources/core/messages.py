@@ -1096,6 +1096,7 @@ class Message:
     REPORT_ONLY_WARNS: Template
     REPORT_AGAINST: Template
     REPORT_AGAINST_LEFT_OUT: Template
+    REPORT_AGAINST_STALE: Template
     REPORT_AGAINST_NOTHING: Template
     REPORT_MAY_SERVE: Template
     REPORT_MAY_NOT_SERVE: Template

@@ -43,8 +43,8 @@ def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
                 _WORDS[item.metric],
                 f"{item.before:.3f}",
                 f"{item.after:.3f}",
-                f"{item.difference:+.3f}",
-                f"{item.interval.low:+.3f} … {item.interval.high:+.3f}",
+                f"{item.difference:+z.3f}",
+                f"{item.interval.low:+z.3f} … {item.interval.high:+z.3f}",
                 p_value_in_words(item.adjusted_p_value),
                 VERDICT_WORDS[item.verdict],
             )

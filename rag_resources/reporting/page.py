@@ -49,6 +49,7 @@ from rag_resources.reporting.tables import (
     interval,
     matrix_table,
     moment,
+    told_name,
 )
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def write_report(report: EvaluationReport, files: Files, name: str = REPORT) -> 
 def hit_rates_plot(report: EvaluationReport) -> "Figure":
     """Draw the hit rates of the leading configurations; needs at least one evaluation."""
     return hit_rates_figure(
-        {item.name: item.gates.hit_rate for item in report.leading},
+        {told_name(item): item.gates.hit_rate for item in report.leading},
         threshold=report.gate.hit_rate_at_10,
     )
 
@@ -143,10 +144,11 @@ def _contents(report: EvaluationReport) -> dict[str, object]:
         "citations": citations_table(report),
         "silence_plot": _silence_svg(report),
         "reliability_plot": _reliability_svg(report),
-        "matrix": matrix_table(report.matrix),
+        "matrix": matrix_table(report),
         "in_vain": {item.name: in_vain_table(item) for item in report.leading},
         "left_out": ", ".join(f"«{name}»" for name in left_out),
         "causes": {item.name: causes_table(item) for item in report.leading},
+        "told": {item.name: told_name(item) for item in report.leading},
         "against": {item.name: against_in_words(report, item) for item in report.leading},
         "hit_rates_plot": _hit_rates_svg(report),
         "history_plot": _history_svg(report),
@@ -200,7 +202,7 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
 
 def _hit_rates_svg(report: EvaluationReport) -> Markup:
     values = "; ".join(
-        f"{item.name} {item.gates.hit_rate.hit_rate:.3f} "
+        f"{told_name(item)} {item.gates.hit_rate.hit_rate:.3f} "
         f"({interval(item.gates.hit_rate.interval.low, item.gates.hit_rate.interval.high)})"
         for item in report.leading
     )

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from rag_resources.core.comparison import HITS, Verdict
 from rag_resources.core.configuration import Role
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import EvidenceState
 from rag_resources.core.gate import GateState, wilson_interval
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison_tables import attribution_table
 from rag_resources.evaluation.summary import (
+    EVIDENCE_WORDS,
     VERDICT_WORDS,
     inferiority_in_words,
     p_value_in_words,
@@ -131,13 +133,18 @@ def gates_table(
     )
 
 
-def matrix_table(matrix: ComparisonMatrix) -> PageTable:
+def matrix_table(report: EvaluationReport) -> PageTable:
     """Return the pairwise comparison of the configurations."""
+    matrix = report.matrix
+    told = {item.name: told_name(item) for item in report.leading}
     return PageTable(
         Message.REPORT_MATRIX_CAPTION.format(queries=matrix.queries),
-        (Message.COLUMN_CONFIGURATION, *matrix.names),
+        (Message.COLUMN_CONFIGURATION, *(told.get(name, name) for name in matrix.names)),
         tuple(
-            (Cell(row), *(_matrix_cell(matrix, row, column) for column in matrix.names))
+            (
+                Cell(told.get(row, row)),
+                *(_matrix_cell(matrix, row, column) for column in matrix.names),
+            )
             for row in matrix.names
         ),
     )
@@ -230,6 +237,9 @@ def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> l
         said.append(inferiority_in_words(served, SERVED))
     if contrast.left_out:
         said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=contrast.left_out))
+    outdated = item.gates.against.outdated if item.gates.against else None
+    if item.gates.staleness or outdated:
+        said.append(Message.REPORT_AGAINST_STALE)
     return said
 
 
@@ -353,12 +363,18 @@ def _matrix_cell(matrix: ComparisonMatrix, row: str, column: str) -> Cell:
             said
             for metric, cell in cells.items()
             for said in (
-                f"{METRIC_WORDS[metric]} {cell.difference:+.3f}",
+                f"{METRIC_WORDS[metric]} {cell.difference:+z.3f}",
                 f"p {p_value_in_words(cell.p_value)}",
             )
         ),
         tone,
     )
+
+
+def told_name(item: ReportedConfiguration) -> str:
+    """Return the name of a configuration; says so if its figures are stale."""
+    stale = EVIDENCE_WORDS[EvidenceState.STALE]
+    return f"{item.name} ({stale})" if item.gates.staleness else item.name
 
 
 def _judged(value: float | None) -> str:

@@ -601,7 +601,8 @@ def test_of_many_configurations_the_best_are_compared_and_what_serves(database: 
     found = page(database, {})
     assert len(found.table("La última evaluación").body) == count
     shown = [f"c{at:02}" for at in range(LEADING - 1)] + [f"c{count - 1:02}"]
-    assert found.table("Cada fila").header[1:] == shown
+    stale = [f"{name} (obsoleta)" for name in shown]  # Their files are gone.
+    assert found.table("Cada fila").header[1:] == stale
     expected = Message.REPORT_LEADING.format(shown=LEADING, total=count)
     assert expected in found.sections["configurations"]
     gone = Message.REPORT_MAY_NOT_SERVE.format(reason=Message.REPORT_CONFIGURATION_GONE)
@@ -661,6 +662,9 @@ def test_why_evaluations_are_stale_is_said_once_and_referred_to(
     said = found.sections["configurations"]
     assert f"motivo 1 (buena, media): {moved}" in said
     assert f"motivo 2 (mala): {Message.REFUSED_CONFIG_CHANGED}" in said
+    assert Message.REPORT_AGAINST_STALE not in before.sections["flips"]
+    assert Message.REPORT_AGAINST_STALE in found.sections["flips"]
+    assert "mala (obsoleta) (perdidas" in found.sections["flips"]
     verdicts = [row[1] for row in found.table("La última evaluación").body]
     assert verdicts == [
         ["· obsoleta", "motivo 1"],
