@@ -1,6 +1,6 @@
 """Tables of the report that break evaluations down: by group, by stage, over time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from rag_resources.core.durations import months_in_words
@@ -12,6 +12,7 @@ from rag_resources.migration.status import gate_words
 from rag_resources.reporting.data import SHOWN_HISTORY, EvaluationReport, ReportedConfiguration
 from rag_resources.reporting.plots.evaluations import LatencyBar, stage_order
 from rag_resources.reporting.tables import ABSENT, Cell, PageTable, interval, moment
+from rag_resources.store.promotions import Promotion
 
 SHOWN_TAGS = 25
 
@@ -111,6 +112,20 @@ def _aged(report: EvaluationReport, evaluation_id: UUID | None) -> tuple[str, ..
     return () if evidence is None or evidence.is_current else (EVIDENCE_WORDS[evidence.state],)
 
 
+def _confirmations(promotions: Sequence[Promotion]) -> list[tuple[Promotion, bool]]:
+    """Pair each promotion with whether the same configuration served before it."""
+    before = (None, *promotions[:-1])
+    return [
+        (
+            item,
+            earlier is not None
+            and (earlier.configuration, earlier.config_hash)
+            == (item.configuration, item.config_hash),
+        )
+        for earlier, item in zip(before, promotions, strict=True)
+    ]
+
+
 def promotions_table(report: EvaluationReport) -> PageTable:
     """Return the promotions, newest first."""
     return PageTable(
@@ -126,9 +141,9 @@ def promotions_table(report: EvaluationReport) -> PageTable:
                 Cell(moment(item.promoted_at)),
                 Cell(item.configuration, _aged(report, item.evaluation_id)),
                 Cell(item.model),
-                Cell(item.reason or ABSENT),
+                Cell(item.reason or (Message.REPORT_CONFIRMED if is_same else ABSENT)),
             )
-            for item in reversed(report.promotions)
+            for item, is_same in reversed(_confirmations(report.promotions))
         ),
         is_prose=True,
     )

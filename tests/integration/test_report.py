@@ -549,6 +549,12 @@ def test_events_are_listed(database: Database, three: Mapping[str, UUID]) -> Non
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO promotions"
+            " (configuration, config, config_hash, model, promoted_at, evaluation_id)"
+            " SELECT configuration, config, config_hash, model, promoted_at + interval '1 hour',"
+            " evaluation_id FROM promotions WHERE configuration = 'buena'"
+        )
+        connection.execute(
+            "INSERT INTO promotions"
             " (configuration, config, config_hash, model, promoted_at, reason)"
             " VALUES ('media', '{}', 'h', %s, %s, 'lo pidió Marta')",
             (CONFIG.model, DAY + timedelta(days=3)),
@@ -563,7 +569,8 @@ def test_events_are_listed(database: Database, three: Mapping[str, UUID]) -> Non
             )
     found = page(database)
     promotions = found.table("Qué ha servido")
-    assert [row[1] for row in promotions.body] == [["media"], ["buena"]]
+    assert [row[1] for row in promotions.body] == [["media"], ["buena"], ["buena"]]
+    assert [row[3] for row in promotions.body[1:]] == [[Message.REPORT_CONFIRMED], ["–"]]
     assert promotions.body[0][3] == ["lo pidió Marta"]
     assert "al deshacer lo anterior: lo pidió Marta" in found.sections["serving"]
     assert found.table("Los lotes").body[0] == [
