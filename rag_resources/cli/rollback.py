@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, conclude
+from rag_resources.cli.output import JsonOption, clean, conclude, warn
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -27,7 +27,10 @@ def rollback(
         before = app.serving.promotion()
         name = config or (before.configuration if before else "")
         outcome = app.serving.withdraw(name, reason=given, run_id=None)
+        made = app.settings.embedding_models
     serving = outcome.serving
+    if serving.config.get("unit", "chunks") == "chunks" and serving.model not in made:
+        warn(Message.ROLLBACK_MODEL_OFF.format(name=serving.configuration, model=serving.model))
     template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
     conclude(
         template.format(name=name, serving=serving.configuration, model=serving.model),

@@ -1289,6 +1289,7 @@ class Message:
     ROLLBACK_NEVER_SERVED: Template
     ROLLBACK_NOT_NAMED: Template
     ROLLBACK_CHANGED: Template
+    ROLLBACK_MODEL_OFF: Template
     ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template

@@ -904,7 +904,11 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
 
 
 def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
-    indexed: Rag, golden_file: Path, candidate: str, indexed_url: str
+    indexed: Rag,
+    golden_file: Path,
+    candidate: str,
+    indexed_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nothing = indexed("rollback", "--reason", "prueba")
     assert nothing.code == 1
@@ -924,8 +928,12 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
     done = indexed("rollback", candidate, "--reason", "pierde las fechas")
     assert done.code == 0
     assert f"Desde ahora sirve «{CONFIGURATION}», con el modelo {MODEL}." in done.out
+    assert "EMBEDDING_MODELS" not in done.err
     assert f"Sirve «{CONFIGURATION}»" in indexed("status").out
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
     again = indexed("rollback", candidate, "--reason", "otra vez", "--json")
+    told = Message.ROLLBACK_MODEL_OFF.format(name=CONFIGURATION, model=MODEL)
+    assert told in again.err
     assert (again.code, again.json["configuration"], again.json["changed"]) == (
         0,
         CONFIGURATION,
