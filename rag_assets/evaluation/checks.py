@@ -250,7 +250,9 @@ def _answers_result(
             {
                 **measured,
                 "threshold": threshold,
-                "state": GATE_WORDS[state],
+                "state": (
+                    GATE_WORDS[state] if found or gates.disturbance else Message.GATE_UNMEASURED
+                ),
             }
         ),
         description=gates.disturbance or said,

@@ -505,6 +505,7 @@ class Message:
     GATE_SILENCE: Template
     GATE_ANSWERS_UNMEASURED: Template
     GATE_SILENCE_UNMEASURED: Template
+    GATE_UNMEASURED: Template
     JUDGE_UNKNOWN: Template
     JUDGE_NEEDS_LANGUAGE_MODEL: Template
     JUDGE_FAILED: Template

@@ -24,6 +24,7 @@ from dagster_project import (
 from rag_assets import outside_runs
 from rag_resources.application import Application, open_application
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import label
 from rag_resources.settings import load_settings
 
 OTHERS = ("hybrid", "hybrid_weighted")
@@ -124,6 +125,8 @@ def test_an_evaluation_shows_what_a_run_would_have_shown(
         )
     assert sensor.tick() == []
     assert len(observed(indexed, CANDIDATE)) == 1
+    silence = evaluation(run, CANDIDATE, "silence_gate")
+    assert silence.metadata[label("state")].value == Message.GATE_UNMEASURED, "too few questions"
 
 
 def test_a_promotion_and_a_rollback_are_shown(
