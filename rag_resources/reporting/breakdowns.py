@@ -114,7 +114,7 @@ def _aged(report: EvaluationReport, evaluation_id: UUID | None) -> tuple[str, ..
 
 def _confirmations(promotions: Sequence[Promotion]) -> list[tuple[Promotion, bool]]:
     """Pair each promotion with whether the same configuration served before it."""
-    before = (None, *promotions[:-1])
+    before = [None, *promotions][: len(promotions)]
     return [
         (
             item,
