@@ -14,7 +14,7 @@ from uuid import UUID
 import dagster as dg
 
 from rag_assets.configured import Configured
-from rag_assets.evaluation.checks import gates_of
+from rag_assets.evaluation.checks import told_without_checks
 from rag_assets.evaluation.metadata import stored_metadata, unplotted
 from rag_assets.keys import PROMOTED_CONFIG, evaluation_key
 from rag_assets.labels import labelled
@@ -138,8 +138,7 @@ def _evaluated(
     latest = application.evaluations.latest(configuration.name)
     if latest and latest.evaluation_id == evaluation.evaluation_id:
         gates = application.evaluations.gates(evaluation)
-        for gate in gates_of(configuration, configured.settings.gate):
-            yield gate.told_without_its_check(gates)
+        yield from told_without_checks(configuration, configured.settings.gate, gates)
 
 
 def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:

@@ -101,11 +101,8 @@ class Gate(NamedTuple):
         """How serious a failure is."""
         return dg.AssetCheckSeverity.ERROR if self.stops else dg.AssetCheckSeverity.WARN
 
-    def told_without_its_check(self, gates: Gates) -> dg.AssetCheckEvaluation:
-        """Return what the check says, for Dagster's log, of an evaluation that was not its run's.
-
-        It was made without a run, or by one that works off requests.
-        """
+    def told(self, gates: Gates) -> dg.AssetCheckEvaluation:
+        """Return what the check says of an evaluation, for Dagster's log."""
         result = self.judged(gates)
         return dg.AssetCheckEvaluation(
             asset_key=evaluation_key(self.configuration),
@@ -146,6 +143,16 @@ def gates_of(configuration: NamedConfiguration, gate: GateConfig) -> list[Gate]:
             stopping("graph_gate", graph_result, Message.CHECK_GRAPH_GATE, gate.graph_blocks)
         )
     return found
+
+
+def told_without_checks(
+    configuration: NamedConfiguration, gate: GateConfig, gates: Gates
+) -> list[dg.AssetCheckEvaluation]:
+    """Return what the checks say, for Dagster's log, of an evaluation that was not their run's.
+
+    It was made without a run, or by one that works off requests.
+    """
+    return [own.told(gates) for own in gates_of(configuration, gate)]
 
 
 def build_gates(

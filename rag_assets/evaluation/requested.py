@@ -4,7 +4,7 @@ import hashlib
 
 import dagster as dg
 
-from rag_assets.evaluation.checks import gates_of
+from rag_assets.evaluation.checks import told_without_checks
 from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import evaluation_key
 from rag_assets.labels import labelled
@@ -56,8 +56,7 @@ def _judged(
 ) -> list[dg.AssetCheckEvaluation]:
     configuration = application.configuration(evaluation.configuration)
     gates = application.evaluations.gates(evaluation)
-    own = gates_of(configuration, application.settings.gate)
-    return [gate.told_without_its_check(gates) for gate in own]
+    return told_without_checks(configuration, application.settings.gate, gates)
 
 
 @dg.job(name=JOB, description=Message.JOB_REQUESTED_EVALUATIONS)

@@ -19,19 +19,16 @@ from rag_resources.core.learned_fusion import Features, candidate_features, pred
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
-    NOTES_LIST_OF,
     RETRIEVER_OF,
     Documents,
     RankedList,
     RetrieverName,
 )
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
+from rag_resources.core.whole_notes import ScoreRange, found_by, merge_whole_notes
 
 TieBreak = Literal["chunk_id", "recency"]
 """Order of equal scores: by chunk id, or newer notes first and then by chunk id."""
-
-ScoreRange = tuple[float, float]
-"""The scores of a list that stand for 0 and 1 on its fixed scale."""
 
 SIDE_CANDIDATES = 3
 """How many candidates are used of a list that searched a sub-question or a hypothetical answer.
@@ -177,80 +174,6 @@ def convex_combination(
     return _summed(rankings, parts, most)
 
 
-def merge_whole_notes(
-    rankings: Sequence[Ranking], ranges: Sequence[ScoreRange], *, pool: int | None
-) -> list[Ranking]:
-    """Put whole notes among the chunks that their retriever found for the same question.
-
-    A list of whole notes holds the notes that are not chunked yet. Fused as a list of its own, the
-    best of a few such notes would count as much as the best of all chunks, whatever it says. So
-    these notes join every list of chunks of their retriever that has candidates, with their scores
-    mapped linearly from their list's range to that list's range. If there is none, the list stays.
-
-    Args:
-        rankings: The lists, best first.
-        ranges: By list, the scores that stand for 0 and 1 on its fixed scale.
-        pool: How many candidates a merged list keeps; None: all.
-
-    Returns:
-        The lists in their order. Without whole notes they are unchanged.
-
-    Properties: 61.
-    """
-    joining = {
-        _searched(ranking): (ranking, own)
-        for ranking, own in zip(rankings, ranges, strict=True)
-        if joins_chunks(ranking, rankings)
-    }
-    merged: list[Ranking] = []
-    for ranking, own in zip(rankings, ranges, strict=True):
-        notes, theirs = joining.get(_searched(ranking), (None, own))
-        if notes is None or not ranking.candidates:
-            merged.append(ranking)
-        elif ranking is not notes:
-            mapped = [
-                each._replace(score=_moved(each.score, theirs, own)) for each in notes.candidates
-            ]
-            together = _by_score((*ranking.candidates, *mapped))
-            merged.append(replace(ranking, candidates=together[:pool]))
-    return merged
-
-
-def joins_chunks(ranking: Ranking, rankings: Iterable[Ranking]) -> bool:
-    """Whether `merge_whole_notes` puts the candidates of a list among chunks."""
-    return (
-        DOCUMENTS_OF[ranking.name] == "notes"
-        and bool(ranking.candidates)
-        and any(
-            DOCUMENTS_OF[other.name] == "chunks"
-            and other.candidates
-            and _searched(other) == _searched(ranking)
-            for other in rankings
-        )
-    )
-
-
-def _searched(ranking: Ranking) -> tuple[RetrieverName, int]:
-    return RETRIEVER_OF[ranking.name], ranking.question
-
-
-def _moved(score: float, source: ScoreRange, target: ScoreRange) -> float:
-    if source == target:
-        return score
-    share = (score - source[0]) / (source[1] - source[0])
-    return min(1.0, max(0.0, target[0] + share * (target[1] - target[0])))
-
-
-def rescored(ranking: Ranking, scores: Mapping[UUID, float]) -> Ranking:
-    """Return a list with other scores, best first; a candidate without one scores 0."""
-    candidates = [own._replace(score=scores.get(own.chunk_id, 0.0)) for own in ranking.candidates]
-    return replace(ranking, candidates=_by_score(candidates))
-
-
-def _by_score(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    return tuple(sorted(candidates, key=lambda own: (-own.score, own.chunk_id)))
-
-
 def scaled_combination(
     rankings: Sequence[Ranking],
     scores: Sequence[Mapping[UUID, float]],
@@ -384,20 +307,13 @@ def _best(
             chunk_id=chunk_id,
             note_id=held[0][0].note_id,
             score=abs(negated),
-            lists=tuple(dict.fromkeys(_found_by(own, name) for own, name in held)),
+            lists=tuple(dict.fromkeys(found_by(own, name) for own, name in held)),
             original_score=held[0][0].score,
             created_at=next((own.created_at for own, _ in held if own.created_at), None),
             path=next((own.path for own, _ in held if own.path), ()),
         )
         for negated, chunk_id, held in scored[:most]
     ]
-
-
-def _found_by(candidate: Candidate, merged: RankedList) -> RankedList:
-    """Return the list that a candidate of a perhaps merged list was found by."""
-    if candidate.chunk_id != candidate.note_id or DOCUMENTS_OF[merged] == "notes":
-        return merged
-    return NOTES_LIST_OF[RETRIEVER_OF[merged]]
 
 
 def shared_weights(

@@ -1,6 +1,6 @@
 """The value types shared by the layers; configuration types are in `core.configuration`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -103,6 +103,11 @@ class Candidate(NamedTuple):
     score: float
     created_at: datetime | None = None
     path: tuple[UUID, ...] = ()
+
+
+def by_score(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return the candidates of a list best first, ties by chunk id."""
+    return tuple(sorted(candidates, key=lambda own: (-own.score, own.chunk_id)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse, joins_chunks, on_scale, rescored, shared_weights
+from rag_resources.core.fusion import fuse, on_scale, shared_weights
 from rag_resources.core.learned_fusion import Features
 from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import (
@@ -20,6 +20,7 @@ from rag_resources.core.retrievers import (
 )
 from rag_resources.core.text import Span
 from rag_resources.core.types import Ranking, ScoredChunk
+from rag_resources.core.whole_notes import joins_chunks, rescored
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.retrieval.found import Found, LookedUp
 from rag_resources.retrieval.limits import share
@@ -355,10 +356,11 @@ class Search:
                 {"chunks": [], "notes": list(ids)},
                 tenant=self.request.tenant,
             )
-        scored = {
-            id(ranking): rescored(ranking, own) for ranking, own in zip(waiting, known, strict=True)
-        }
-        return [scored.get(id(ranking), ranking) for ranking in rankings]
+        scores = dict(zip(((each.name, each.question) for each in waiting), known, strict=True))
+        return [
+            rescored(each, scores[key]) if (key := (each.name, each.question)) in scores else each
+            for each in rankings
+        ]
 
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
         """Look up every candidate's score in every list, on the list's scale, and its words."""

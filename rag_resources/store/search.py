@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from rag_resources.core.filters import RetrievalFilters, narrowed
 from rag_resources.core.fusion import SIDE_CANDIDATES
-from rag_resources.core.types import Candidate, ModelInfo, Ranking
+from rag_resources.core.types import Candidate, ModelInfo, Ranking, by_score
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import statement
 from rag_resources.store.ranked_lists import (
@@ -193,7 +193,7 @@ def rankings_of(
     return [
         Ranking(
             item.name,
-            tuple(sorted(candidates, key=lambda c: (-c.score, c.chunk_id))),
+            by_score(candidates),
             model=item.embedded.info.name if item.embedded else "",
             question=item.question,
         )

@@ -12,7 +12,6 @@ from rag_resources.core.fusion import (
     SIDE_CANDIDATES,
     convex_combination,
     fuse,
-    merge_whole_notes,
     min_max,
     on_scale,
     reciprocal_rank_fusion,
@@ -26,6 +25,7 @@ from rag_resources.core.fusion_config import (
 )
 from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
+from rag_resources.core.whole_notes import merge_whole_notes
 from tests.strategies import uuid_number
 
 A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
