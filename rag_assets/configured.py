@@ -16,7 +16,7 @@ class Configured:
 
     Attributes:
         settings: Every model in them exists.
-        configurations: By name; only those whose model is switched on.
+        configurations: By name; only those whose model is switched on, or that need no vectors.
         switched_off: The names of the others.
     """
 
@@ -54,7 +54,6 @@ def read_configured(settings: Settings) -> Configured:
         InvalidConfigurationError: A model of the settings is unknown.
     """
     check_models(settings.models_by_variable)
-    made = {"chunks": settings.embedding_models, "notes": (settings.note_embedding_model,)}
     found = load_configurations(settings.configuration_folders)
     problems = [
         joined(
@@ -69,11 +68,9 @@ def read_configured(settings: Settings) -> Configured:
         for item in found.values()
         if not is_model_name(item.retrieval.model)
     ]
-    # A model that is not switched on takes its configurations with it.
+    # A model that is not switched on takes the configurations that need its vectors with it.
     made_of = {
-        name: item
-        for name, item in found.items()
-        if item.retrieval.model in made[item.retrieval.unit]
+        name: item for name, item in found.items() if settings.makes_vectors_for(item.retrieval)
     }
     return Configured(
         settings,

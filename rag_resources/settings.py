@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from rag_resources.core.answer_context import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
-from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import (
     InvalidConfigurationError,
@@ -404,6 +404,11 @@ class Settings(BaseSettings):
     def all_models(self) -> tuple[str, ...]:
         """Every model in use, without repeats."""
         return tuple(dict.fromkeys((*self.embedding_models, self.note_embedding_model)))
+
+    def makes_vectors_for(self, config: RetrievalConfig) -> bool:
+        """Whether the models switched on make what a configuration needs, if it needs vectors."""
+        made = self.embedding_models if config.unit == "chunks" else (self.note_embedding_model,)
+        return not config.needs_vectors or config.model in made
 
     def check_home(self) -> None:
         """Check that the state folder could be one; creates nothing.

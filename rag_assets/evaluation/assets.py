@@ -9,6 +9,7 @@ import dagster as dg
 from rag_assets.evaluation.metadata import profile_metadata, stored_metadata
 from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import (
+    CHUNKS,
     GOLDEN_DATASET,
     NOTE_EMBEDDINGS,
     NOTES,
@@ -19,7 +20,7 @@ from rag_assets.keys import (
 )
 from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
@@ -107,15 +108,10 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
 
 def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
     """Build the asset `evaluation_results/<configuration>`."""
-    model = configuration.retrieval.model
-    searched = (
-        embeddings_key(model) if configuration.retrieval.unit == "chunks" else NOTE_EMBEDDINGS
-    )
-    windows = [windows_key(model)] if configuration.retrieval.searches_windows else []
 
     @dg.asset(
         key=evaluation_key(configuration.name),
-        deps=[GOLDEN_DATASET, searched, *windows],
+        deps=[GOLDEN_DATASET, *_searched(configuration.retrieval)],
         group_name="evaluation",
         owners=OWNERS,
         kinds={"python", "postgres"},
@@ -137,6 +133,14 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         )
 
     return evaluation_results
+
+
+def _searched(config: RetrievalConfig) -> list[dg.AssetKey]:
+    """Return the assets that a configuration searches."""
+    if config.unit == "notes":
+        return [NOTE_EMBEDDINGS if config.needs_vectors else NOTES]
+    windows = [windows_key(config.model)] if config.searches_windows else []
+    return [embeddings_key(config.model) if config.needs_vectors else CHUNKS, *windows]
 
 
 def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:

@@ -6,6 +6,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, clean, conclude, warn
 from rag_resources.cli.session import application
+from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
@@ -27,9 +28,10 @@ def rollback(
         before = app.serving.promotion()
         name = config or (before.configuration if before else "")
         outcome = app.serving.withdraw(name, reason=given, run_id=None)
-        made = app.settings.embedding_models
+        settings = app.settings
     serving = outcome.serving
-    if serving.config.get("unit", "chunks") == "chunks" and serving.model not in made:
+    serves = usable_retrieval(serving.config, origin=serving.configuration)
+    if serves and serves.unit == "chunks" and not settings.makes_vectors_for(serves):
         warn(Message.ROLLBACK_MODEL_OFF.format(name=serving.configuration, model=serving.model))
     template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
     conclude(

@@ -223,13 +223,21 @@ def _show_database(
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
         console().print(_evaluations_table(found.evaluations, settings.gate, evidence))
-        on = [each for each in found.evaluations if each.model in settings.all_models]
+        on = [each for each in found.evaluations if _is_on(each, settings)]
         if any(evidence[each.evaluation_id].is_stale for each in on):
             say(Message.STATUS_STALE)
         if off := [each.configuration for each in found.evaluations if each not in on]:
             say(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
     else:
         say(Message.NO_EVALUATIONS)
+
+
+def _is_on(evaluation: "StoredEvaluation", settings: "Settings") -> bool:
+    """Whether the models switched on make what the evaluated configuration needs."""
+    from rag_resources.core.configuration import usable_retrieval
+
+    config = usable_retrieval(evaluation.config, origin=evaluation.configuration)
+    return config is None or settings.makes_vectors_for(config)
 
 
 def _evaluations_table(

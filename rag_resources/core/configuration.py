@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.fusion_config import (
     DEFAULT_RETRIEVERS,
     FusionConfig,
@@ -257,6 +258,11 @@ class RetrievalConfig(Part):
         return any(KINDS[name].searches_by == "vectors" for name in self.searched)
 
     @property
+    def needs_vectors(self) -> bool:
+        """Whether the vectors of its model are needed: to search, or to order the results."""
+        return self.uses_vectors or self.diversity_weight > 0
+
+    @property
     def searches_windows(self) -> bool:
         """Whether the windows of chunks are searched."""
         return self.unit == "chunks" and RetrieverName.WINDOWS in self.searched
@@ -381,6 +387,14 @@ def parse_configuration(raw: Any, *, origin: str, lines: Lines | None = None) ->
 def parse_retrieval(raw: Any, *, origin: str) -> RetrievalConfig:
     """Validate a retrieval configuration. Same errors as `parse_configuration`."""
     return validated(RetrievalConfig, raw, origin)
+
+
+def usable_retrieval(stored: Mapping[str, Any], *, origin: str) -> RetrievalConfig | None:
+    """Read a stored configuration; None if a version that allowed more options stored it."""
+    try:
+        return parse_retrieval(dict(stored), origin=origin)
+    except InvalidConfigurationError:
+        return None
 
 
 def nested_fields(dotted: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rag_resources.core.attribution import (
     first_citation,
     flips,
 )
-from rag_resources.core.configuration import RetrievalConfig, parse_retrieval
+from rag_resources.core.configuration import RetrievalConfig, usable_retrieval
 from rag_resources.core.counterfactuals import (
     Attribution,
     Counterfactual,
@@ -27,7 +27,6 @@ from rag_resources.core.counterfactuals import (
     find_causes,
     plan_counterfactuals,
 )
-from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation
 from rag_resources.core.filters import MAX_EXCLUDED, RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
@@ -276,13 +275,6 @@ def _is_edited(flip: Pair) -> bool:
     return before.query != after.query or set(before.relevant) != set(after.relevant)
 
 
-def _usable(evaluation: StoredEvaluation) -> RetrievalConfig | None:
-    try:
-        return parse_retrieval(dict(evaluation.config), origin=evaluation.configuration)
-    except InvalidConfigurationError:
-        return None
-
-
 def _read_facts(
     connection: Connection,
     pipeline: RetrievalPipeline,
@@ -309,7 +301,10 @@ def _read_facts(
     registered = read_present(connection).model_digests.keys()
     wanted = {before.model, after.model}
     models = frozenset(name for name in wanted & registered if pipeline.has_model(name))
-    configs = (_usable(before), _usable(after))
+    configs = (
+        usable_retrieval(before.config, origin=before.configuration),
+        usable_retrieval(after.config, origin=after.configuration),
+    )
     everything = frozenset(lost)
     doubts = {
         Suspicion.CONFIGURATION: None in configs,

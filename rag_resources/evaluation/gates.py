@@ -9,8 +9,7 @@ from datetime import UTC
 
 from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.comparison import HITS, HitChanges, Inferiority, NonInferiority
-from rag_resources.core.configuration import parse_retrieval
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
@@ -319,10 +318,8 @@ def outdated_reference(
     """
     if serving.config_hash == evaluation.config_hash:
         return None
-    try:
-        config = parse_retrieval(dict(serving.config), origin=serving.configuration)
-    except InvalidConfigurationError:
-        config = None  # Stored by a version that allowed more options: it cannot be measured again.
+    # If it cannot be used any more, it cannot be measured again either.
+    config = usable_retrieval(serving.config, origin=serving.configuration)
     evidence = read_evidence(connection, serving, config, gate=gate, settings=settings)
     if evidence.state is not EvidenceState.STALE:
         return None

@@ -3,8 +3,7 @@
 This module reads the figures; the rule is in the core.
 """
 
-from rag_resources.core.configuration import parse_retrieval
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
@@ -37,11 +36,8 @@ def read_graph_verdict(
     Returns:
         None if its configuration does not search the graph.
     """
-    try:
-        config = parse_retrieval(dict(evaluation.config), origin=evaluation.configuration)
-    except InvalidConfigurationError:
-        return None  # It cannot be promoted either.
-    if not config.searches_graph:
+    config = usable_retrieval(evaluation.config, origin=evaluation.configuration)
+    if config is None or not config.searches_graph:  # Unusable, it cannot be promoted either.
         return None
     without = config.without_graph
     found = list_evaluations(connection, config_hash=without.config_hash, limit=1)

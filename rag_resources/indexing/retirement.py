@@ -78,6 +78,10 @@ def contents_of(database: Database, model: str) -> ModelContents:
 
 
 def configurations_of(settings: Settings, model: str) -> list[str]:
-    """Return the named configurations that search with the model and would be lost with it."""
+    """Return the named configurations that need the model and would be lost with it."""
     found = load_configurations(settings.configuration_folders).values()
-    return [item.name for item in found if item.retrieval.model == model]
+    return [
+        item.name
+        for item in found
+        if item.retrieval.model == model and item.retrieval.needs_vectors
+    ]

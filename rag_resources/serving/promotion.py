@@ -351,7 +351,7 @@ def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
     """Return the refusal if the model was retired; the evidence shows if another replaced it."""
     model = candidate.retrieval.model
-    if fetch_model(connection, model) is None:
+    if candidate.retrieval.needs_vectors and fetch_model(connection, model) is None:
         return Message.REFUSED_MODEL_RETIRED.format(model=model)
     return None
 

@@ -157,11 +157,11 @@ def _check_serves(
     Raises:
         RollbackRefusedError: It has not.
     """
+    if not config.needs_vectors:
+        return
     vectors = vectors_to_serve(connection, config.model)
     if vectors is None:
         template = Message.ROLLBACK_MODEL_UNUSABLE
-    elif not config.uses_vectors:
-        return
     elif config.unit == "notes" and vectors.notes_missing > accept_missing:
         template = Message.ROLLBACK_NOTES_MISSING
     elif config.unit == "chunks" and vectors.chunks and not vectors.chunk_vectors:

@@ -13,11 +13,12 @@ from dagster_project import CONFIGURATIONS
 import rag_assets
 from rag_assets.code_location import build_defs
 from rag_assets.configured import read_configured
+from rag_assets.evaluation.assets import build_evaluation_asset
 from rag_assets.evaluation.configuration_files import (
     build_configuration_files_sensor,
     build_configurations_check,
 )
-from rag_assets.keys import evaluation_key
+from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
 
@@ -32,7 +33,7 @@ NAMES = (
     "semantic",
 )
 CANDIDATES = ("hybrid", "hybrid_weighted", "hybrid_windows", "rapida")
-OF_E5 = ("fulltext", "hybrid", "hybrid_weighted", "hybrid_windows", "semantic")
+OF_E5 = ("hybrid", "hybrid_weighted", "hybrid_windows", "semantic")
 MODELS = ("e5_small", "use_multilingual")
 
 OWN = """
@@ -264,6 +265,9 @@ def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:
     assert "hybrid_windows" in configured.switched_off
     assert "hybrid_use" not in configured.switched_off
     assert not set(configured.switched_off) & set(configured.configurations)
+    assert "fulltext" in configured.configurations, "it searches by words alone"
+    asset = build_evaluation_asset(configured.configurations["fulltext"])
+    assert asset.dependency_keys == {GOLDEN_DATASET, CHUNKS}
 
 
 def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:

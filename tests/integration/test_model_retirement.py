@@ -32,6 +32,7 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import promote_best
+from rag_resources.serving.rollback import withdraw
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import fetch_model, register_model
@@ -336,6 +337,22 @@ def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     assert Message.NOT_PROMOTED_STALE not in str(refused.value), "repeating it helps nothing"
     outcome = promote_best(corpus.database, {old.name: old, new.name: new})
     assert (outcome.evaluation.configuration, outcome.changed) == ("with_new_model", False)
+
+
+def test_words_alone_do_not_need_the_model(corpus: Corpus, settings: Settings) -> None:
+    """Such a configuration answers unimpaired, is evaluated, promoted, and gone back to."""
+    words = named("words", "old_model")
+    words = words.model_copy(
+        update={"retrieval": config("old_model").model_copy(update={"strategy": Strategy.FULLTEXT})}
+    )
+    serve(corpus, "new_model")
+    retire(corpus.database, settings, "old_model")
+    made = evaluate(corpus.database, pipeline(corpus), words.name, words.retrieval)
+    assert all(not outcome.degraded for outcome in made.outcomes)
+    promote_best(corpus.database, {words.name: words}, name=words.name)
+    serve(corpus, "new_model")
+    back = withdraw(corpus.database, "with_new_model", reason="prueba", run_id=None)
+    assert back.serving.configuration == "words"
 
 
 def test_the_configurations_that_go_with_it_can_be_named(
