@@ -6,6 +6,12 @@ from uuid import UUID
 
 import typer
 
+from rag_resources.cli.evaluated_questions import (
+    failing_of,
+    show_found_in_vain,
+    show_missed,
+    show_not_answered,
+)
 from rag_resources.cli.output import (
     JsonOption,
     console,
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
 PASSAGE_COLUMNS = (Message.COLUMN_BY_PASSAGE, Message.COLUMN_INTERVAL)
-SHOWN_TAGS, SHOWN_MISSED = 10, 10
+SHOWN_TAGS = 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
@@ -104,6 +110,7 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
         say(_judgements_in_words(summary.judgements))
     if summary.answers:
         say(_answers_in_words(summary.answers.figures))
+        show_not_answered(evaluation.outcomes, summary.answers.answers)
         said = joined("; ", (gates.citations_in_words, gates.silence_in_words))
         say(Message.EVALUATE_GATE.format(description=said))
     _show_verdict(gates, configuration, summary.total_queries)
@@ -128,37 +135,6 @@ def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: 
         say(Message.RESULTS_REFERENCES.format(names=configuration.name))
     elif gates.obstacle and gates.obstacle is not gates.incomparable:
         note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
-
-
-def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
-    """Name the questions that were asked and missed, and what came first instead."""
-    missed = [item for item in outcomes if not item.is_hit and not item.error]
-    if not missed:
-        return
-    rows = [
-        (item.golden.query, item.context[0].label if item.context else "–")
-        for item in missed[:SHOWN_MISSED]
-    ]
-    say(Message.EVALUATE_MISSED.format(count=len(missed)))
-    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
-    console().print(table(columns, rows, prose=True))
-    if len(rows) < len(missed):
-        say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(rows)))
-
-
-def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
-    """Name the questions whose note is among the first ten, but not among what a user gets."""
-    in_vain = [item for item in outcomes if item.is_found_in_vain]
-    if not in_vain:
-        return
-    rows = [
-        (item.golden.query, str(item.judged.first_relevant_rank)) for item in in_vain[:SHOWN_MISSED]
-    ]
-    say(Message.EVALUATE_IN_VAIN.format(count=len(in_vain)))
-    columns = (Message.COLUMN_QUESTION, Message.COLUMN_RANK)
-    console().print(table(columns, rows, prose=True))
-    if len(rows) < len(in_vain):
-        say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(rows)))
 
 
 def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
@@ -315,7 +291,7 @@ def _as_json(
             "obstacle": gates.obstacle,
         },
         "judgements": _judgements_as_json(summary.judgements),
-        "answers": _answers_as_json(summary.answers),
+        "answers": _answers_as_json(summary.answers, evaluation.outcomes),
         "missed": [
             _question_as_json(outcome, names)
             for outcome in evaluation.outcomes
@@ -347,7 +323,9 @@ def _question_as_json(outcome: "QueryOutcome", names: Mapping[UUID, str]) -> dic
     }
 
 
-def _answers_as_json(answers: "AnswerSummary | None") -> dict[str, Any] | None:
+def _answers_as_json(
+    answers: "AnswerSummary | None", outcomes: "Sequence[QueryOutcome]"
+) -> dict[str, Any] | None:
     if answers is None:
         return None
     figures = answers.figures
@@ -358,6 +336,11 @@ def _answers_as_json(answers: "AnswerSummary | None") -> dict[str, Any] | None:
         "questions": figures.questions,
         "answered": figures.answered,
         "failed": figures.failed,
+        "notAnswered": [
+            {"goldenId": item.key, "query": item.golden.query, "failing": failing}
+            for item in outcomes
+            if item.key in answers.answers and (failing := failing_of(answers.answers[item.key]))
+        ],
         "metrics": {
             name: {"mean": own.mean, "interval": [own.low, own.high]}
             for name, own in figures.metrics.items()

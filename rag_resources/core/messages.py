@@ -1858,6 +1858,11 @@ class Message:
     EVALUATE_MISSED: Template
     EVALUATE_MISSED_SHOWN: Template
     EVALUATE_IN_VAIN: Template
+    EVALUATE_NOT_ANSWERED: Template
+    COLUMN_ITS_ANSWER: Template
+    FAILING_NOT_MADE: Template
+    FAILING_EMPTY: Template
+    FAILING_FIRST_CITATION: Template
     COLUMN_CAME_FIRST: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template

@@ -1,0 +1,68 @@
+"""The questions that `rag evaluate` names: missed, found in vain, or not answered rightly."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rag_resources.cli.output import console, say, table
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.answer_metrics import EvaluatedAnswer
+    from rag_resources.core.evaluation import QueryOutcome
+    from rag_resources.core.texts import Template
+
+SHOWN_QUESTIONS = 10
+
+
+def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
+    """Name the questions that were asked and missed, and what came first instead."""
+    rows = [
+        (item.golden.query, item.context[0].label if item.context else "–")
+        for item in outcomes
+        if not item.is_hit and not item.error
+    ]
+    _show(Message.EVALUATE_MISSED, Message.COLUMN_CAME_FIRST, rows)
+
+
+def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
+    """Name the questions whose note is among the first ten, but not among what a user gets."""
+    rows = [
+        (item.golden.query, str(item.judged.first_relevant_rank))
+        for item in outcomes
+        if item.is_found_in_vain
+    ]
+    _show(Message.EVALUATE_IN_VAIN, Message.COLUMN_RANK, rows)
+
+
+def show_not_answered(
+    outcomes: "Sequence[QueryOutcome]", answers: "Mapping[str, EvaluatedAnswer]"
+) -> None:
+    """Name the questions without an answer, and those whose first citation is another place."""
+    rows = [
+        (item.golden.query, failing)
+        for item in outcomes
+        if item.key in answers and (failing := failing_of(answers[item.key]))
+    ]
+    _show(Message.EVALUATE_NOT_ANSWERED, Message.COLUMN_ITS_ANSWER, rows)
+
+
+def failing_of(answer: "EvaluatedAnswer") -> str | None:
+    """Say what an answer lacks; None if its first citation is right."""
+    from rag_resources.core.answer_metrics import FIRST_CITATION
+
+    if answer.citations is None:
+        return Message.FAILING_NOT_MADE
+    if not answer.citations:
+        return Message.FAILING_EMPTY
+    return Message.FAILING_FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
+
+
+def _show(title: "Template", column: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Show the first questions with a second column; nothing without any."""
+    if not rows:
+        return
+    say(title.format(count=len(rows)))
+    shown = rows[:SHOWN_QUESTIONS]
+    console().print(table((Message.COLUMN_QUESTION, column), shown, prose=True))
+    if len(shown) < len(rows):
+        say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(shown)))
