@@ -136,6 +136,9 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
 
 
 def add(
+    question: Annotated[
+        str | None, typer.Argument(metavar="PREGUNTA", help=Message.HELP_GOLDEN_QUERY)
+    ] = None,
     query: Query = None,
     notes: Notes = None,
     answer: Answer = None,
@@ -147,6 +150,9 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add a question."""
+    if question is not None and query is not None:
+        raise InvalidParameterError(Message.GOLDEN_QUERY_TWICE)
+    query = query if question is None else question
     fields = _fields(
         query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
     )

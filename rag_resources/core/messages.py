@@ -440,6 +440,7 @@ class Message:
     GOLDEN_ENTRY_INVALID: Template
     GOLDEN_ID_UNKNOWN: Template
     GOLDEN_ID_AMBIGUOUS: Template
+    GOLDEN_QUERY_TWICE: Template
     GOLDEN_NOTHING_TO_CHANGE: Template
     GOLDEN_STDIN_JSON: Template
     GOLDEN_STDIN_ALONE: Template

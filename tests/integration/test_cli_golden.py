@@ -94,6 +94,15 @@ def test_a_question_from_its_birth_to_its_end(rag: Rag) -> None:
     assert origins == ["rag golden delete", "rag golden update", "rag golden add"]
 
 
+def test_a_new_question_needs_no_option(rag: Rag) -> None:
+    """Given both ways it is refused, and nothing is added."""
+    fields = ("--note", "gata", "--answer", "Por la ventana", "--category", "factual")
+    both = rag("add", QUESTION, *OPTIONS)
+    assert (both.code, Message.GOLDEN_QUERY_TWICE in both.err) == (2, True)
+    assert rag("add", QUESTION, *fields, "--difficulty", "2").code == 0
+    assert [row["query"] for row in entries(rag)] == [QUESTION]
+
+
 def test_fields_come_as_json_too(rag: Rag) -> None:
     fields = {
         "query": QUESTION,
