@@ -19,7 +19,7 @@ def labelled(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     Times, speeds and percentages keep two decimals, metrics and shares four.
     """
-    return {label(field): _rounded(field, value) for field, value in fields.items()}
+    return {label(field): rounded(field, value) for field, value in fields.items()}
 
 
 def stage_times(stages: Mapping[str, float]) -> dict[str, float]:
@@ -27,7 +27,8 @@ def stage_times(stages: Mapping[str, float]) -> dict[str, float]:
     return {label(f"stage_{stage_label(stage)}"): round(ms, 2) for stage, ms in stages.items()}
 
 
-def _rounded(field: str, value: Any) -> Any:
+def rounded(field: str, value: Any) -> Any:
+    """Return the value of a field; times keep two decimals, metrics and shares four."""
     if not isinstance(value, float):
         return value
     return round(value, 2 if _COARSE.search(field) else 4)

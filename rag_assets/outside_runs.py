@@ -22,6 +22,7 @@ from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.application import Application, open_application
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
+from rag_resources.store.promotions import Promotion
 
 PER_TICK = 20
 """Most evaluations, and most promotions, that a tick reports; it has a minute."""
@@ -89,12 +90,7 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
                     for each in shown
                     for event in _evaluated(configured, application, each, context.instance)
                 ),
-                *(
-                    dg.AssetObservation(
-                        PROMOTED_CONFIG, metadata=promotion_metadata(application, promotion)
-                    )
-                    for _, promotion in promotions
-                ),
+                *(_promoted(application, promotion) for _, promotion in promotions),
             ]
         for evaluation in evaluations[-1:]:
             reported = replace(
@@ -139,6 +135,24 @@ def _evaluated(
     if latest and latest.evaluation_id == evaluation.evaluation_id:
         gates = application.evaluations.gates(evaluation)
         yield from told_without_checks(configuration, configured.settings.gate, gates)
+
+
+def _promoted(application: Application, promotion: Promotion) -> dg.AssetObservation:
+    """Return the observation of a promotion or rollback, with the figures that it was made on.
+
+    Whether these are current is not told: they were then, and may not be when this is shown.
+    """
+    known = promotion.evaluation_id
+    template = (
+        Message.OUTSIDE_RUNS_ROLLED_BACK if promotion.reason else Message.OUTSIDE_RUNS_PROMOTED
+    )
+    return dg.AssetObservation(
+        PROMOTED_CONFIG,
+        description=template.format(promoted_at=promotion.promoted_at),
+        metadata=promotion_metadata(
+            promotion, application.evaluations.find(known) if known else None
+        ),
+    )
 
 
 def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:

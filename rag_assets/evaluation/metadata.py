@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from rag_assets.labels import rounded
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import AnswerFigures
 from rag_resources.core.evaluation import StoredEvaluation
@@ -68,7 +69,7 @@ def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
 def unplotted(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata with its numbers as text, which Dagster shows but does not plot."""
     return {
-        name: f"{value:.6g}" if isinstance(value, int | float) else value
+        name: str(rounded(name, value)) if isinstance(value, int | float) else value
         for name, value in metadata.items()
     }
 

@@ -183,10 +183,20 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
 
 
 def _tell_what_serves(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Show on the page of `promoted_config`, as its last materialisation, what serves now."""
-    if promotion := rag.serving.promotion():
-        metadata = promotion_metadata(rag.application, promotion)
-        context.log_event(dg.AssetMaterialization(PROMOTED_CONFIG, metadata=metadata))
+    """Show on the page of `promoted_config`, as its last materialisation, what serves now.
+
+    The figures that it was promoted on may be stale by now, so its latest are shown.
+    """
+    promotion = rag.serving.promotion()
+    if promotion is None:
+        return
+    evaluations, known = rag.evaluations, promotion.evaluation_id
+    evaluation = evaluations.latest(promotion.configuration)
+    if evaluation is None or evaluation.config_hash != promotion.config_hash:
+        evaluation = evaluations.find(known) if known else None
+    evidence = evaluations.evidence([evaluation])[evaluation.evaluation_id] if evaluation else None
+    metadata = promotion_metadata(promotion, evaluation, evidence)
+    context.log_event(dg.AssetMaterialization(PROMOTED_CONFIG, metadata=metadata))
 
 
 def _evidence(rag: RagResource) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.labels import labelled
-from rag_resources.application import Application
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import Evidence
 from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.store.promotions import Promotion
 
@@ -37,30 +37,25 @@ def serving_metadata(
     return named | {name: value for name, value in figures.items() if value is not None}
 
 
-def promotion_metadata(application: Application, promotion: Promotion) -> dict[str, Any]:
+def promotion_metadata(
+    promotion: Promotion, evaluation: StoredEvaluation | None, evidence: Evidence | None = None
+) -> dict[str, Any]:
     """Return what a promotion, or a rollback with its reason, made serve, with figures of it.
 
-    A promotion has those that it was decided on. A rollback returns to what was promoted on figures
-    that may be stale by now, so it has the latest.
+    Args:
+        promotion: Names the configuration.
+        evaluation: Of it; None if it was never evaluated.
+        evidence: Whether the figures are current; None says nothing of that.
     """
-    evaluation = application.evaluations.latest(promotion.configuration)
-    decided = promotion.evaluation_id if not promotion.reason else None
-    if decided or evaluation is None or evaluation.config_hash != promotion.config_hash:
-        known = decided or promotion.evaluation_id
-        evaluation = application.evaluations.find(known) if known else None
-    metadata = {
-        **serving_metadata(promotion, evaluation),
-        **_evidence(application, evaluation),
-        "changed": True,
-        "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
-        **({"rollback_reason": promotion.reason} if promotion.reason else {}),
-    }
-    return labelled(metadata)
-
-
-def _evidence(application: Application, evaluation: StoredEvaluation | None) -> dict[str, str]:
-    """Say whether the figures of an evaluation are current, aged or stale."""
-    if evaluation is None:
-        return {}
-    evidence = application.evaluations.evidence([evaluation])[evaluation.evaluation_id]
-    return {"evidence": evidence_in_words(evidence)}
+    evaluated = (
+        {"evaluated_at": dg.MetadataValue.timestamp(evaluation.created_at)} if evaluation else {}
+    )
+    return labelled(
+        {
+            **serving_metadata(promotion, evaluation),
+            **evaluated,
+            **({"evidence": evidence_in_words(evidence)} if evidence else {}),
+            "promoted_at": dg.MetadataValue.timestamp(promotion.promoted_at),
+            **({"rollback_reason": promotion.reason} if promotion.reason else {}),
+        }
+    )

@@ -622,6 +622,8 @@ class Message:
     OUTSIDE_RUNS_PLOTTED: Template
     OUTSIDE_RUNS_OLD: Template
     OUTSIDE_RUNS_DISTURBED: Template
+    OUTSIDE_RUNS_PROMOTED: Template
+    OUTSIDE_RUNS_ROLLED_BACK: Template
     OUTSIDE_RUNS_REPORTED: Template
     SENSOR_STOP_BACKFILLS: Template
     BACKFILLS_NONE: Template
