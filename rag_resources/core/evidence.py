@@ -41,11 +41,15 @@ _WORDS = {
     "decisions": Message.PART_DECISIONS,
     "words": Message.PART_WORDS,
     "model": Message.PART_MODEL,
+    "vector_index": Message.PART_INDEX,
+    "window_index": Message.PART_INDEX,
+    "note_vector_index": Message.PART_INDEX,
     "settings": Message.PART_SETTINGS,
     UNCOUNTED: Message.PART_UNCOUNTED,
 }
 _ORDER = {kind: at for at, kind in enumerate(_WORDS)}
-_OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED}
+_INDEXES = {"vector_index", "window_index", "note_vector_index"}
+_OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED, *_INDEXES}
 
 
 class EvidenceState(StrEnum):
@@ -135,12 +139,13 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
         parts += ["chunks", "words"]
     if config.uses_vectors:
         models = dict.fromkeys((config.model, settings.note_model))
-        parts += [f"note_vectors/{model}" for model in models if model]
-        parts += [f"model/{model}" for model in models if model]
+        kinds = ("note_vectors", "note_vector_index", "model")
+        parts += [f"{kind}/{model}" for kind in kinds for model in models if model]
         if config.unit == "chunks":
-            parts += [f"vectors/{config.model}", f"waiting/{config.model}"]
+            parts += [f"{kind}/{config.model}" for kind in ("vectors", "vector_index", "waiting")]
     if config.searches_windows:
-        parts += [f"windows/{config.model}", f"waiting_windows/{config.model}"]
+        kinds = ("windows", "window_index", "waiting_windows")
+        parts += [f"{kind}/{config.model}" for kind in kinds]
     if config.searches_graph:
         parts += ["mentions", "statements", "decisions"]
     return tuple(parts)

@@ -1247,6 +1247,7 @@ class Message:
     PART_WAITING: Template
     PART_WORDS: Template
     PART_MODEL: Template
+    PART_INDEX: Template
     PART_SETTINGS: Template
     PART_UNCOUNTED: Template
     REFUSED_GOLDEN_CHANGED: Template

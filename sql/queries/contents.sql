@@ -73,10 +73,12 @@ WHERE
     );
 
 -- name: read_contents
--- The fingerprints of what a configuration of the tenant searches now. The word statistics, and the settings, vectors
--- and approximate indexes of a model, belong to no month: a model that was registered again, or whose tables or indexes
--- were made anew, counts as another one. A month that was written to after the last count is returned as uncounted.
--- params:  tenant text, parts text[] (model/e5_small for a model itself)
+-- The fingerprints of what a configuration of the tenant searches now. The word statistics, the models and the
+-- approximate indexes of their vectors belong to no month: a model that was registered again, or whose tables were made
+-- anew, counts as another one; so does an index. A month that was written to after the last count is returned as
+-- uncounted.
+-- params:  tenant text, parts text[] (model/e5_small for a model itself; vector_index/, window_index/ and
+--          note_vector_index/e5_small for the indexes of its vectors)
 -- returns: month text, part text, fingerprint text, revision bigint
 SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
 FROM month_contents AS c
@@ -95,19 +97,7 @@ SELECT
                     m.digest, m.dimension, m.similarity_threshold, m.cosine_low, m.cosine_high,
                     m.created_at,
                     to_regclass('chunk_embeddings_' || m.name)::oid, to_regclass('chunk_windows_' || m.name)::oid,
-                    to_regclass('note_embeddings_' || m.name)::oid,
-                    (
-                        SELECT array_agg(pg_relation_filenode(i.indexrelid) ORDER BY i.indexrelid)
-                        FROM pg_index AS i
-                        INNER JOIN pg_class AS x ON x.oid = i.indexrelid
-                        INNER JOIN pg_am AS a ON a.oid = x.relam
-                        WHERE
-                            a.amname = 'hnsw' AND i.indisvalid
-                            AND i.indrelid IN (
-                                to_regclass('chunk_embeddings_' || m.name), to_regclass('chunk_windows_' || m.name),
-                                to_regclass('note_embeddings_' || m.name)
-                            )
-                    )
+                    to_regclass('note_embeddings_' || m.name)::oid
                 )::text
             ),
             'hex'
@@ -115,7 +105,24 @@ SELECT
         16
     ) AS fingerprint,
     0 AS revision
-FROM embedding_models AS m WHERE m.retired_at IS NULL AND 'model/' || m.name = ANY(:parts);
+FROM embedding_models AS m WHERE m.retired_at IS NULL AND 'model/' || m.name = ANY(:parts)
+UNION ALL
+SELECT
+    '-infinity' AS month, t.part || '/' || m.name AS part,
+    string_agg(pg_relation_filenode(i.indexrelid)::text, ' ' ORDER BY i.indexrelid) AS fingerprint, 0 AS revision
+FROM embedding_models AS m
+CROSS JOIN
+    LATERAL (
+        VALUES
+        ('vector_index', to_regclass('chunk_embeddings_' || m.name)),
+        ('window_index', to_regclass('chunk_windows_' || m.name)),
+        ('note_vector_index', to_regclass('note_embeddings_' || m.name))
+    ) AS t (part, of_table)
+INNER JOIN pg_index AS i ON i.indrelid = t.of_table
+INNER JOIN pg_class AS x ON x.oid = i.indexrelid
+INNER JOIN pg_am AS a ON a.oid = x.relam
+WHERE m.retired_at IS NULL AND a.amname = 'hnsw' AND i.indisvalid AND t.part || '/' || m.name = ANY(:parts)
+GROUP BY t.part, m.name;
 
 -- name: read_clock$
 -- The database's clock.

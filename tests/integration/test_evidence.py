@@ -82,7 +82,8 @@ STALE = {
     ),
     "an index of the vectors": (
         "CREATE INDEX ON chunk_embeddings_hash_model USING hnsw "
-        "((embedding::halfvec(32)) halfvec_cosine_ops)"
+        "((embedding::halfvec(32)) halfvec_cosine_ops)",
+        "ha cambiado: el índice de los vectores",
     ),
     "expired": (
         "UPDATE notes SET expires_at = clock_timestamp() + interval '1 microsecond' "

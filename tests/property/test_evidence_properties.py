@@ -112,6 +112,8 @@ def test_parts_that_moved_in_the_same_months_are_listed_together() -> None:
     )
     nowhere = [("model/m", ["-infinity"]), ("words", ["-infinity"])]
     assert described(*nowhere) == "ha cambiado: las estadísticas de palabras y el modelo"
+    built = [("window_index/m", ["-infinity"]), ("vector_index/m", ["-infinity"])]
+    assert described(*built) == "ha cambiado: el índice de los vectores"
 
 
 def test_one_word_for_several_parts_is_listed_once_with_the_months_of_all() -> None:
