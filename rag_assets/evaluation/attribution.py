@@ -16,6 +16,8 @@ from rag_resources.evaluation.comparison_tables import (
     changes_table,
     flips_table,
     metrics_table,
+    shifts_in_words,
+    shifts_table,
 )
 from rag_resources.languages.labels import every_label
 
@@ -60,6 +62,9 @@ def attribution_metadata(
             attribution_table(causes).markdown() if causes.lost else Message.ATTRIBUTION_NOTHING
         ),
         "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
+        "shifts": dg.MetadataValue.md(
+            "\n\n".join((shifts_in_words(found), shifts_table(found, shown=SHOWN_FLIPS).markdown()))
+        ),
         "lost": sum(flip.is_lost for flip in found.flips),
         "gained": sum(not flip.is_lost for flip in found.flips),
     }

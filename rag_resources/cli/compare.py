@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from rag_resources.core.attribution import EvaluatedQuestion, Flip
+    from rag_resources.core.attribution import EvaluatedQuestion, Flip, Shift
     from rag_resources.core.comparison import Comparison, NonInferiority
     from rag_resources.core.counterfactuals import Attribution
     from rag_resources.core.evaluation import StoredEvaluation
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag_resources.evaluation.attribution import AnswerAttribution
     from rag_resources.evaluation.comparison import EvaluationComparison
 
-SHOWN_FLIPS = 20
+SHOWN_FLIPS, SHOWN_SHIFTS = 20, 10
 SHOWN_NEWCOMERS = 3
 
 
@@ -72,7 +72,6 @@ def _show(
 ) -> None:
     from rag_resources.evaluation.comparison_tables import (
         changes_table,
-        flips_table,
         metrics_table,
     )
     from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
@@ -100,11 +99,24 @@ def _show(
     say(Message.COMPARE_FOR_GATE.format(verdict=verdict))
     if comparison.left_out:
         note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
-    changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)
+    changes = changes_table(found)
     if changes.rows:
         screen.print(_table(changes))
     else:
         say(Message.COMPARE_NO_CHANGES)
+    _show_questions(found)
+
+
+def _show_questions(found: "EvaluationComparison") -> None:
+    """Name the questions lost, gained, and found at another rank."""
+    from rag_resources.evaluation.comparison_tables import (
+        flips_table,
+        shifts_in_words,
+        shifts_table,
+    )
+
+    comparison, screen = found.comparison, console()
+    flips = flips_table(found, shown=SHOWN_FLIPS)
     lost, gained = len(comparison.lost), len(comparison.gained)
     say(Message.COMPARE_FLIPS.format(lost=lost, gained=gained))
     if served := comparison.served:
@@ -113,6 +125,11 @@ def _show(
         screen.print(_table(flips))
     if len(flips.rows) < len(found.flips):
         say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(flips.rows)))
+    if found.shifts:
+        say(shifts_in_words(found))
+        screen.print(_table(shifts_table(found, shown=SHOWN_SHIFTS)))
+        if len(found.shifts) > SHOWN_SHIFTS:
+            say(Message.COMPARE_FLIPS_SHOWN.format(shown=SHOWN_SHIFTS))
 
 
 def _show_causes(causes: "Attribution") -> None:
@@ -229,6 +246,7 @@ def _as_json(
             for item in found.changes
         ],
         "flips": [_flip(found, flip) for flip in found.flips],
+        "shifts": [_shift(found, shift) for shift in found.shifts],
     }
 
 
@@ -280,4 +298,16 @@ def _flip(found: "EvaluationComparison", flip: "Flip") -> dict[str, Any]:
         "servedAfter": flip.after.is_served,
         "relevantNotes": note_names(found, flip.after.relevant),
         "newcomers": note_names(found, flip.newcomers),
+    }
+
+
+def _shift(found: "EvaluationComparison", shift: "Shift") -> dict[str, Any]:
+    from rag_resources.evaluation.comparison_tables import note_names
+
+    return {
+        "goldenId": str(shift.after.golden_id),
+        "query": shift.after.query,
+        "rankBefore": shift.before.rank,
+        "rankAfter": shift.after.rank,
+        "newcomers": note_names(found, shift.newcomers),
     }

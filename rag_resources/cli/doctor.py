@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
@@ -19,7 +19,8 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.settings import Settings
-    from rag_resources.store.status import DatabaseStatus
+    from rag_resources.store.promotions import Promotion
+    from rag_resources.store.status import DatabaseStatus, ModelStatus
 
 LEAST_FREE_GB = 2
 LEAST_MEMORY_GB = 2
@@ -299,3 +300,17 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
 
         detail = Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
     yield Finding(Message.DOCTOR_SERVING, Health.GOOD if serving else Health.WARNING, detail)
+    if serving and found.chunks and lacks_windows(serving, found.models):
+        detail = Message.DOCTOR_NO_WINDOWS.format(
+            configuration=serving.configuration, model=serving.model
+        )
+        yield Finding(Message.DOCTOR_SERVING, Health.WARNING, detail)
+
+
+def lacks_windows(serving: "Promotion", models: "Iterable[ModelStatus]") -> bool:
+    """Whether what serves searches by windows, and its model has none."""
+    from rag_resources.core.configuration import usable_retrieval
+
+    config = usable_retrieval(serving.config, origin=serving.configuration)
+    windows = {model.name: model.windows for model in models}
+    return config is not None and config.searches_windows and not windows.get(config.model)

@@ -97,6 +97,35 @@ class Flip:
         return tuple((not self.is_served_only and new) or overtaking or above)
 
 
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A question that both of two evaluations found in the first ten, at different ranks."""
+
+    before: EvaluatedQuestion
+    after: EvaluatedQuestion
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the second evaluation found it lower."""
+        return self.difference < 0
+
+    @property
+    def difference(self) -> float:
+        """By how much its reciprocal rank grew, in (-1, 1)."""
+        before, after = self.before.rank, self.after.rank
+        return 1 / after - 1 / before if before and after else 0.0
+
+    @property
+    def newcomers(self) -> tuple[UUID, ...]:
+        """Irrelevant notes that are above the relevant one only in the second, best first."""
+        before = _above(self.before)
+        return tuple(
+            note
+            for note in _above(self.after)
+            if note not in before and note not in self.after.relevant
+        )
+
+
 def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:
     """Return what was retrieved above the first relevant note; all of it if that was not found."""
     if question.rank is None:
@@ -168,6 +197,24 @@ def flips(
             flip.before.rank or flip.after.rank or DEPTH,
             flip.before.golden_id,
         ),
+    )
+
+
+def shifts(
+    before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
+) -> list[Shift]:
+    """Return the questions that both found at different ranks.
+
+    First those that went down, then by how much their reciprocal rank changed.
+    """
+    found = [
+        shift
+        for key in before.keys() & after.keys()
+        if (shift := Shift(before[key], after[key])).difference
+    ]
+    return sorted(
+        found,
+        key=lambda shift: (not shift.is_down, -abs(shift.difference), shift.before.golden_id),
     )
 
 

@@ -682,6 +682,8 @@ class Message:
     RANKS_SERVED_LOST: Template
     RANKS_SERVED_GAINED: Template
     COMPARE_FLIPS_SHOWN: Template
+    COMPARE_SHIFTS: Template
+    COLUMN_NOW_ABOVE: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template
     COMPARE_FOR_GATE: Template
@@ -1042,6 +1044,7 @@ class Message:
     DOCTOR_REJECTED_RECORDS: Template
     DOCTOR_CHANGED: Template
     DOCTOR_SERVING: Template
+    DOCTOR_NO_WINDOWS: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
     HELP_COMPLETION: Template
@@ -1289,6 +1292,7 @@ class Message:
     ROLLBACK_REASON_OPTION: Template
     ROLLBACK_MODEL_UNUSABLE: Template
     ROLLBACK_NO_CHUNK_VECTORS: Template
+    ROLLBACK_NO_WINDOWS: Template
     ROLLBACK_NOTES_MISSING: Template
     ROLLBACK_RESUMED: Template
     ROLLBACK_NEVER_SERVED: Template

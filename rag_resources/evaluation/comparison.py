@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import FIRST_CITATION
-from rag_resources.core.attribution import ConfigChange, Flip, config_changes, flips
+from rag_resources.core.attribution import ConfigChange, Flip, Shift, config_changes, flips, shifts
 from rag_resources.core.comparison import HITS, Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
@@ -34,8 +34,9 @@ class EvaluationComparison:
 
     Attributes:
         flips: Questions that only one of them found.
+        shifts: Questions that both found, at different ranks.
         changes: In the configuration, and in what both were run on (`MODEL_DIGEST`, …).
-        notes: The notes that the flips mention, if they still exist.
+        notes: The notes that flips and shifts mention, if they still exist.
         passages: The same metrics per passage, tested as a separate family; None if no common
             question names the same places in both.
         answers: The metrics of the answers, likewise; None if no common question with the same
@@ -46,6 +47,7 @@ class EvaluationComparison:
     after: StoredEvaluation
     comparison: Comparison
     flips: tuple[Flip, ...]
+    shifts: tuple[Shift, ...]
     changes: tuple[ConfigChange, ...]
     notes: Mapping[UUID, NoteName]
     passages: Comparison | None = None
@@ -117,13 +119,15 @@ def compare_evaluations(
                 Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
             )
     first, second = comparable(*(questions[key] for key in ids))
-    found = flips(first, second)
-    mentioned = {note for flip in found for note in (*flip.after.relevant, *flip.after.retrieved)}
+    found, moved = flips(first, second), shifts(first, second)
+    changed = (*(flip.after for flip in found), *(shift.after for shift in moved))
+    mentioned = {note for each in changed for note in (*each.relevant, *each.retrieved)}
     return EvaluationComparison(
         before,
         after,
         compare(query_metrics(first), query_metrics(second)),
         tuple(found),
+        tuple(moved),
         tuple(_changes(before, after)),
         name_notes(connection, sorted(mentioned)),
         _compare_places(first, second, _passage_metrics),

@@ -9,6 +9,7 @@ from rag_resources.core.comparison import Comparison
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
+from rag_resources.core.texts import Text
 from rag_resources.evaluation.attribution import AnswerAttribution
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.summary import (
@@ -86,6 +87,29 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
         ),
         is_prose=True,
     )
+
+
+def shifts_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
+    """Return a row per question found at another rank, at most `shown` rows."""
+    return ReportTable(
+        "",
+        (Message.COLUMN_QUESTION, Message.COLUMN_RANK, Message.COLUMN_NOW_ABOVE),
+        tuple(
+            (
+                shift.after.query,
+                f"{shift.before.rank} → {shift.after.rank}",
+                ", ".join(note_names(found, shift.newcomers[:SHOWN_NEWCOMERS])) or "–",
+            )
+            for shift in found.shifts[:shown]
+        ),
+        is_prose=True,
+    )
+
+
+def shifts_in_words(found: EvaluationComparison) -> Text:
+    """Say how many questions are found at another rank."""
+    down = sum(shift.is_down for shift in found.shifts)
+    return Message.COMPARE_SHIFTS.format(down=down, up=len(found.shifts) - down)
 
 
 def _instead(found: EvaluationComparison, flip: Flip) -> str:

@@ -166,6 +166,8 @@ def _check_serves(
         template = Message.ROLLBACK_NOTES_MISSING
     elif config.unit == "chunks" and vectors.chunks and not vectors.chunk_vectors:
         template = Message.ROLLBACK_NO_CHUNK_VECTORS
+    elif config.searches_windows and vectors.chunks and not vectors.windows:
+        template = Message.ROLLBACK_NO_WINDOWS
     else:
         return
     missing = vectors.notes_missing if vectors else 0

@@ -15,11 +15,13 @@ class ModelVectors:
         notes_missing: Number of visible notes without a whole-note vector of the model.
         chunks: Whether any chunks exist, with or without vectors.
         chunk_vectors: Whether any chunk vectors exist.
+        windows: Whether any windows of chunks exist.
     """
 
     notes_missing: int
     chunks: bool
     chunk_vectors: bool
+    windows: bool
 
 
 @dataclass(frozen=True, slots=True)

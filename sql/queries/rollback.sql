@@ -78,7 +78,7 @@ UPDATE notes SET chunked_at = NULL, chunking_hash = NULL WHERE id = ANY(:note_id
 -- lock_promotions too.
 -- params:  model text
 -- returns: notes_missing bigint (visible notes without a whole-note vector; blank ones have none), chunks bool (any),
---          chunk_vectors bool (any); no row if the model is not known or retired
+--          chunk_vectors bool (any), windows bool (any); no row if the model is not known or retired
 SELECT
     (
         SELECT count(*) FROM notes AS n
@@ -87,6 +87,7 @@ SELECT
             AND NOT EXISTS (SELECT FROM note_embeddings AS e WHERE e.model = :model AND e.note_id = n.id)
     ) AS notes_missing,
     exists(SELECT FROM chunks) AS chunks,
-    exists(SELECT FROM chunk_embeddings AS e WHERE e.model = :model) AS chunk_vectors
+    exists(SELECT FROM chunk_embeddings AS e WHERE e.model = :model) AS chunk_vectors,
+    exists(SELECT FROM chunk_windows AS w WHERE w.model = :model) AS windows
 FROM embedding_models AS m WHERE m.name = :model AND m.retired_at IS NULL
 FOR SHARE OF m;

@@ -1,6 +1,7 @@
 """Comparison of stored evaluations: lookup by name, differences, and changes in between."""
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -153,6 +154,27 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
         "relevantNotes": ["a"],
         "newcomers": ["b"],
     }
+
+
+def test_the_command_names_questions_found_at_another_rank(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what is above their note now; the first ones of many, all of them in JSON."""
+    from rag_resources.cli.main import app
+
+    a, b, *_ = NOTES
+    store_evaluation(database, "una", asked([a, b], *[[b, a]] * 11))
+    store_evaluation(database, "otra", asked([b, a], *[[a, b]] * 11))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = CliRunner().invoke(app, ["compare", "una", "otra"]).output
+    assert Message.COMPARE_SHIFTS.format(down=1, up=11) in shown
+    assert re.search(r"¿pregunta 0\? +1 → 2 +b\b", shown)
+    assert Message.COMPARE_FLIPS_SHOWN.format(shown=10) in shown
+    as_json = json.loads(CliRunner().invoke(app, ["compare", "una", "otra", "--json"]).stdout)
+    assert len(as_json["shifts"]) == 12
+    first = as_json["shifts"][0]
+    assert (first["rankBefore"], first["rankAfter"], first["newcomers"]) == (1, 2, ["b"])
 
 
 def test_of_many_flips_it_is_told_how_many_are_shown(

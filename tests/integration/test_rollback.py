@@ -639,8 +639,14 @@ def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:
             "embeddings/",
         ),
         ("DELETE FROM chunk_embeddings WHERE model = 'otro_modelo'", "embeddings/otro_modelo"),
+        (
+            "SET LOCAL session_replication_role = replica; UPDATE promotions SET config = "
+            """jsonb_set(config, '{retrievers,windows}', '{"weight": 0.5}') """
+            "WHERE configuration = 'antigua'",
+            "windows/otro_modelo",
+        ),
     ],
-    ids=["retired", "no_vectors"],
+    ids=["retired", "no_vectors", "no_windows"],
 )
 def test_one_that_cannot_serve_any_more_is_refused(corpus: Corpus, loss: str, said: str) -> None:
     other = HashEmbedder("otro_modelo", dimension=16)

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from hypothesis import strategies as st
 from rag_assets.webserver import serve
 from rag_resources.api.running import free_port
 from rag_resources.cli import launch
+from rag_resources.cli.doctor import lacks_windows
 from rag_resources.cli.env_file import assignment
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.survey import likely_language, survey
 from rag_resources.settings import Settings, load_settings
+from rag_resources.store.promotions import Promotion
+from rag_resources.store.status import ModelStatus
 from tests.command_line import Outcome, call_rag, isolate
 
 Rag = Callable[..., Outcome]
@@ -234,6 +238,16 @@ def test_doctor_finds_what_other_commands_would_refuse(
     done = rag("doctor")
     assert done.code == 1
     assert said in done.out
+
+
+def test_the_doctor_sees_that_what_serves_lacks_its_windows() -> None:
+    config = {"model": "m", "retrievers": {"windows": {"weight": 1.0}}}
+    moment = datetime(2025, 1, 1, tzinfo=UTC)
+    serving = Promotion("una", config, "h", "m", None, moment, None)
+    assert lacks_windows(serving, [ModelStatus("m"), ModelStatus("otro", windows=3)])
+    assert not lacks_windows(serving, [ModelStatus("m", windows=3)])
+    by_words = replace(serving, config={"model": "m", "strategy": "fulltext"})
+    assert not lacks_windows(by_words, [ModelStatus("m")])
 
 
 @pytest.mark.parametrize(
