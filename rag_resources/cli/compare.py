@@ -185,6 +185,7 @@ def _causes(causes: "Attribution") -> dict[str, Any]:
                 "change": item.change.value,
                 "together": [change.value for change in item.together],
                 "month": item.month or None,
+                "fields": item.fields or None,
                 "share": causes.share(item.queries),
                 "queries": sorted(map(str, item.queries)),
             }

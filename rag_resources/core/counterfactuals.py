@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.attribution import config_changes
+from rag_resources.core.configuration import RetrievalConfig, usable_retrieval
 from rag_resources.core.retrievers import RetrieverName
 
 MAX_QUESTIONS = 50
 """Most lost questions that are asked again."""
 MAX_MONTHS = 6
 """Most months whose new notes are hidden one by one: those with the most new notes."""
+
+MAX_NAMED_FIELDS = 3
+"""Most fields of a part of the configuration that are named; with more, the part is."""
 
 _OF_THE_MODEL = ("model", "similarity_threshold")
 
@@ -61,11 +65,13 @@ class Counterfactual:
         hidden: Notes that are not searched.
         rebuilt: Whether the word statistics are counted anew.
         together: The changes undone at once; empty for a single one.
+        fields: The fields of the configuration that are undone, if not all or only these differ.
     """
 
     undone: Change | None
     config: RetrievalConfig
     month: str = ""
+    fields: str = ""
     golden: bool = False
     hidden: frozenset[UUID] = frozenset()
     rebuilt: bool = False
@@ -83,12 +89,21 @@ class Plan:
             all new notes are hidden.
         together: With all changes undone, for questions that nothing else brings back; None if
             there are not several changes.
+        fields: Each with one part of the configuration undone; only for questions that come back
+            when all of them are.
     """
 
     unchanged: Counterfactual
     single: tuple[Counterfactual, ...]
     months: tuple[Counterfactual, ...]
     together: Counterfactual | None
+    fields: tuple[Counterfactual, ...] = ()
+
+    def parts_of(self, undone: Change | None) -> tuple[Counterfactual, ...]:
+        """Return the ways that undo a change in part; empty if it has no parts."""
+        if undone is Change.NOTES:
+            return self.months
+        return self.fields if undone is Change.CONFIGURATION else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +113,15 @@ class Cause:
     Attributes:
         month: As `YYYY-MM`; empty for any change but new notes, and for those of several months.
         together: The changes that only count at once; empty for a single one.
+        fields: The fields of the configuration that suffice; empty for any other change, and for
+            fields that only count at once.
     """
 
     change: Change
     month: str
     queries: frozenset[UUID]
     together: tuple[Change, ...] = ()
+    fields: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +193,14 @@ def plan_counterfactuals(
     single: list[Counterfactual] = []
     together: dict[str, object] = {}
     usable = after
+    fields: tuple[Counterfactual, ...] = ()
     if before is not None:
         searched, embedded = _with_model_of(after, before), _with_model_of(before, after)
         if searched != after and _has_windows(searched, windowed):
-            single.append(Counterfactual(Change.CONFIGURATION, searched))
+            parts = _by_fields(searched, after, windowed)
+            only = parts[0].fields if len(parts) == 1 and parts[0].config == searched else ""
+            single.append(Counterfactual(Change.CONFIGURATION, searched, fields=only))
+            fields = () if only else parts
         if before.model in models:
             usable = before
             if before.model != after.model and _has_windows(embedded, windowed):
@@ -211,7 +233,23 @@ def plan_counterfactuals(
         Counterfactual(Change.TOGETHER, usable, together=undone, **together)  # type: ignore[arg-type]
         if len(single) > 1 or usable not in (after, *(item.config for item in single))
         else None,
+        fields,
     )
+
+
+def _by_fields(
+    before: RetrievalConfig, after: RetrievalConfig, windowed: AbstractSet[str]
+) -> tuple[Counterfactual, ...]:
+    """Return a way for each part of a configuration that differs and can be undone by itself."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    found = []
+    for part in (name for name in new if old[name] != new[name]):
+        undone = usable_retrieval(new | {part: old[part]}, origin=part)
+        if undone is not None and _has_windows(undone, windowed):
+            changed = [own.field for own in config_changes({part: old[part]}, {part: new[part]})]
+            named = ", ".join(changed) if len(changed) <= MAX_NAMED_FIELDS else part
+            found.append(Counterfactual(Change.CONFIGURATION, undone, fields=named))
+    return tuple(found)
 
 
 def find_causes(
@@ -235,10 +273,7 @@ def find_causes(
     causes: list[Cause] = []
     for item in plan.single:
         back = _found(ask, item, left)
-        if item.undone is Change.NOTES and plan.months:
-            causes += _by_month(plan, back, ask)
-        else:
-            causes.append(_cause(item, back))
+        causes += _causes(item, plan.parts_of(item.undone), back, ask)
     rest = left - _all_of(causes)
     if plan.together:
         back = _found(ask, plan.together, rest)
@@ -251,7 +286,7 @@ def find_causes(
         tuple(
             sorted(
                 (cause for cause in causes if cause.queries),
-                key=lambda cause: (-len(cause.queries), cause.change, cause.month),
+                key=lambda cause: (-len(cause.queries), cause.change, cause.month, cause.fields),
             )
         ),
         _suspected(rest, suspects),
@@ -284,13 +319,15 @@ def _found(ask: Ask, item: Counterfactual, queries: frozenset[UUID]) -> frozense
 
 
 def _cause(item: Counterfactual, queries: frozenset[UUID]) -> Cause:
-    return Cause(item.undone or Change.TOGETHER, item.month, queries, item.together)
+    return Cause(item.undone or Change.TOGETHER, item.month, queries, item.together, item.fields)
 
 
-def _by_month(plan: Plan, back: frozenset[UUID], ask: Ask) -> list[Cause]:
-    """Find the month whose notes alone keep a question from coming back."""
-    causes = [_cause(item, _found(ask, item, back)) for item in plan.months]
-    return [*causes, Cause(Change.NOTES, "", back - _all_of(causes))]
+def _causes(
+    whole: Counterfactual, parts: Sequence[Counterfactual], back: frozenset[UUID], ask: Ask
+) -> list[Cause]:
+    """Find the parts of a change that alone keep questions from coming back; else the whole."""
+    causes = [_cause(item, _found(ask, item, back)) for item in parts]
+    return [*causes, _cause(whole, back - _all_of(causes))]
 
 
 def _all_of(causes: Sequence[Cause]) -> frozenset[UUID]:

@@ -776,6 +776,7 @@ class Message:
     CAUSE_GOLDEN: Template
     CAUSE_NOTES: Template
     CAUSE_NOTES_OF: Template
+    CAUSE_FIELDS: Template
     CAUSE_STATISTICS: Template
     CAUSE_TOGETHER: Template
     CAUSE_UNSTABLE: Template

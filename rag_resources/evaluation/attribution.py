@@ -229,7 +229,7 @@ def _attribute(
     def ask(item: Counterfactual, queries: frozenset[UUID]) -> set[UUID]:
         told(
             Message.ATTRIBUTION_ASKING.format(
-                change=change_in_words(item.undone, item.month, item.together),
+                change=change_in_words(item.undone, item.month, item.together, item.fields),
                 count=len(queries),
             )
         )

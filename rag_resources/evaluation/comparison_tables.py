@@ -134,7 +134,10 @@ def attribution_table(found: Attribution) -> ReportTable:
     """
     rows = [
         *(
-            (change_in_words(cause.change, cause.month, cause.together), cause.queries)
+            (
+                change_in_words(cause.change, cause.month, cause.together, cause.fields),
+                cause.queries,
+            )
             for cause in found.causes
         ),
         (Message.CAUSE_UNSTABLE, found.unstable),
@@ -180,7 +183,7 @@ def answers_table(found: AnswerAttribution, *, shown: int) -> ReportTable:
 def causes_in_words(found: Attribution, question: UUID) -> list[str]:
     """Name the causes of one lost question; empty if it was not examined."""
     said = [
-        change_in_words(cause.change, cause.month, cause.together)
+        change_in_words(cause.change, cause.month, cause.together, cause.fields)
         for cause in found.causes
         if question in cause.queries
     ]

@@ -214,11 +214,15 @@ _SUSPICION_WORDS = {
 }
 
 
-def change_in_words(change: Change | None, month: str, together: Sequence[Change] = ()) -> str:
+def change_in_words(
+    change: Change | None, month: str, together: Sequence[Change] = (), fields: str = ""
+) -> str:
     """Name a change that is undone, or the changes undone together; None undoes nothing."""
     if together:
         names = joined(" + ", (_CHANGE_WORDS[each] for each in together))
         return Message.CAUSE_TOGETHER.format(changes=names)
+    if fields:
+        return Message.CAUSE_FIELDS.format(fields=fields)
     return Message.CAUSE_NOTES_OF.format(month=month) if month else _CHANGE_WORDS[change]
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from rag_resources.core.attribution import config_changes
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.counterfactuals import (
     MAX_MONTHS,
@@ -71,7 +72,7 @@ def test_what_changed_is_undone_and_nothing_else() -> None:
     planned = plan(after=NEW, golden_changed=True)
     assert planned.unchanged == Counterfactual(None, NEW)
     assert planned.single == (
-        Counterfactual(Change.CONFIGURATION, OLD),
+        Counterfactual(Change.CONFIGURATION, OLD, fields="contextual"),
         Counterfactual(Change.GOLDEN, NEW, golden=True),
     )
     assert planned.together == Counterfactual(
@@ -85,7 +86,7 @@ def test_model_and_configuration_are_undone_apart() -> None:
     after = NEW.model_copy(update={"model": "use_multilingual", "similarity_threshold": 0.2})
     configuration, model = plan(before, after=after).single
     assert configuration == Counterfactual(
-        Change.CONFIGURATION, after.model_copy(update={"contextual": True})
+        Change.CONFIGURATION, after.model_copy(update={"contextual": True}), fields="contextual"
     )
     assert model == Counterfactual(
         Change.MODEL, NEW.model_copy(update={"similarity_threshold": 0.8})
@@ -114,6 +115,54 @@ def test_windows_that_a_model_has_not_are_not_searched() -> None:
     assert (gone.single, gone.together) == ((), None)
 
 
+def test_the_fields_of_a_configuration_are_undone_one_by_one() -> None:
+    """Those that bring a question back by themselves are named; else the configuration is."""
+    weights = {RetrieverName.FULLTEXT: RetrieverConfig(weight=0.9)}
+    after = RetrievalConfig(
+        model="e5_small",
+        contextual=False,
+        strategy="fulltext",
+        retrievers={**OLD.retrievers, **weights},
+    )
+    planned = plan(after=after)
+    assert [item.fields for item in planned.fields] == [
+        "strategy",
+        "retrievers.fulltext.weight",
+        "contextual",
+    ]
+    for item in planned.fields:
+        [differs] = config_changes(item.config.model_dump(), after.model_dump())
+        assert differs.field == item.fields
+
+    def ask(item: Counterfactual, queries: frozenset[UUID]) -> AbstractSet[UUID]:
+        back = {
+            "": {Change.CONFIGURATION: ids(1, 2, 3)},
+            "strategy": {Change.CONFIGURATION: ids(1)},
+            "contextual": {Change.CONFIGURATION: ids(1, 2)},
+        }
+        return queries & back.get(item.fields, {}).get(item.undone, frozenset())  # type: ignore[call-overload, no-any-return]
+
+    assert find_causes([*ids(1, 2, 3, 4)], planned, ask, {}).causes == (
+        Cause(Change.CONFIGURATION, "", ids(1, 2), fields="contextual"),
+        Cause(Change.CONFIGURATION, "", ids(3)),
+        Cause(Change.CONFIGURATION, "", ids(1), fields="strategy"),
+    )
+
+
+def test_a_part_that_cannot_be_undone_by_itself_is_left_out() -> None:
+    """As one that needs windows which the model has not; many fields are named by their part."""
+    after = RetrievalConfig(model="e5_small", contextual=False)
+    before = RetrievalConfig(
+        model="e5_small",
+        retrievers={RetrieverName.WINDOWS: RetrieverConfig(weight=1)},
+        reranking={"weight": 0.4, "batch_size": 3, "timeout_ms": 700, "model": "e5_small"},
+    )
+    planned = plan(before, after=after, windowed={"e5_small"})
+    assert [item.fields for item in planned.fields] == ["retrievers", "contextual", "reranking"]
+    without = plan(before, after=after)
+    assert (without.single, without.fields) == ((), ())
+
+
 def test_new_notes_are_hidden_together_then_by_month() -> None:
     """One month alone needs no second look; of many, those with the most notes are looked at."""
     planned = plan(new_notes=NOTES)
@@ -139,7 +188,7 @@ def test_the_change_that_brings_questions_back_is_their_cause_with_its_share() -
         },
     )
     assert result.causes == (
-        Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4, 5, 6)),
+        Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4, 5, 6), fields="contextual"),
         Cause(Change.NOTES, "2025-01", ids(7)),
     )
     assert [result.share(cause.queries) for cause in result.causes] == [0.75, 0.125]
@@ -151,7 +200,7 @@ def test_a_loss_that_no_month_explains_is_put_on_no_month() -> None:
     result = found(
         4, plan(after=NEW, new_notes=NOTES), {(Change.CONFIGURATION, ""): ids(1, 2, 3, 4)}
     )
-    assert result.causes == (Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4)),)
+    assert result.causes == (Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4), fields="contextual"),)
 
 
 def test_notes_of_several_months_that_displace_a_note_together_are_told_so() -> None:
@@ -171,7 +220,7 @@ def test_a_question_found_again_with_nothing_undone_has_no_cause() -> None:
     result = found(2, plan(after=NEW), {(None, ""): ids(1), (Change.CONFIGURATION, ""): everything})
     assert (result.unstable, result.causes) == (
         ids(1),
-        (Cause(Change.CONFIGURATION, "", ids(2)),),
+        (Cause(Change.CONFIGURATION, "", ids(2), fields="contextual"),),
     )
 
 
