@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from rag_resources.graph.people import Neighbourhood
 
-_DRAWN = 16
-_LINE_CHARS = 26
+_DRAWN = 12
+_LINE_CHARS = 20
+_LONGEST_CHARS = 56
 _DARK = "#1a1a1a"
 """Colour of text on the white of a box, whatever colours the page has."""
 
@@ -39,10 +40,10 @@ def neighbourhood_figure(found: "Neighbourhood") -> "Figure":
             around, (2 * math.pi * n / len(around) for n in range(len(around))), strict=True
         )
     }
-    figure = new_figure((10, 8))
+    figure = new_figure((8.5, 4 + 0.3 * len(around)))
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set_xlim(-1.45, 1.45)
+    axes.set_xlim(-1.35, 1.35)
     axes.set_ylim(-1.25, 1.25)
     for name, _ in found.company:
         if name in places:
@@ -58,17 +59,15 @@ def neighbourhood_figure(found: "Neighbourhood") -> "Figure":
                 zorder=2,
             )
             (x, y), (u, v) = places[cause], places[effect]
-            axes.text((x + u) / 2, (y + v) / 2, relation, fontsize=6, color=VERMILION, ha="center")
+            axes.text((x + u) / 2, (y + v) / 2, relation, fontsize=8, color=VERMILION, ha="center")
     for name, (x, y) in places.items():
         axes.text(
             x,
             y,
-            textwrap.shorten(textwrap.fill(name, _LINE_CHARS), 90, placeholder="…")
-            if len(name) <= _LINE_CHARS
-            else textwrap.fill(textwrap.shorten(name, 75, placeholder="…"), _LINE_CHARS),
+            textwrap.fill(textwrap.shorten(name, _LONGEST_CHARS, placeholder="…"), _LINE_CHARS),
             ha="center",
             va="center",
-            fontsize=11 if name == centre else 7,
+            fontsize=13 if name == centre else 9,
             color=BLUE if name == centre else _DARK,
             parse_math=False,
             bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": GREY},
