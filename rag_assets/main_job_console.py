@@ -213,6 +213,8 @@ def print_results(
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
     _print_table(console, compared)
+    if by_passage := max((item.passage_queries for item in latest), default=0):
+        console.print(Message.EVALUATE_PASSAGES.format(count=by_passage))
     references = [
         item.configuration
         for item in latest

@@ -1,6 +1,7 @@
 """The questions that `rag evaluate` names: missed, found in vain, or not answered rightly."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rag_resources.cli.output import console, say, table
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
     from rag_resources.core.texts import Template
 
 SHOWN_QUESTIONS = 10
+
+
+class Failing(StrEnum):
+    """What an answer to a golden question lacks."""
+
+    NOT_MADE = "notMade"
+    EMPTY = "empty"
+    FIRST_CITATION = "firstCitation"
+
+
+_FAILING_WORDS = {
+    Failing.NOT_MADE: Message.FAILING_NOT_MADE,
+    Failing.EMPTY: Message.FAILING_EMPTY,
+    Failing.FIRST_CITATION: Message.FAILING_FIRST_CITATION,
+}
 
 
 def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
@@ -39,22 +55,22 @@ def show_not_answered(
 ) -> None:
     """Name the questions without an answer, and those whose first citation is another place."""
     rows = [
-        (item.golden.query, failing)
+        (item.golden.query, _FAILING_WORDS[failing])
         for item in outcomes
         if item.key in answers and (failing := failing_of(answers[item.key]))
     ]
     _show(Message.EVALUATE_NOT_ANSWERED, Message.COLUMN_ITS_ANSWER, rows)
 
 
-def failing_of(answer: "EvaluatedAnswer") -> str | None:
-    """Say what an answer lacks; None if its first citation is right."""
+def failing_of(answer: "EvaluatedAnswer") -> Failing | None:
+    """Return what an answer lacks; None if its first citation is right, or cannot be judged."""
     from rag_resources.core.answer_metrics import FIRST_CITATION
 
     if answer.citations is None:
-        return Message.FAILING_NOT_MADE
+        return Failing.NOT_MADE
     if not answer.citations:
-        return Message.FAILING_EMPTY
-    return Message.FAILING_FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
+        return Failing.EMPTY
+    return Failing.FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
 
 
 def _show(title: "Template", column: str, rows: Sequence[tuple[str, str]]) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from rag_resources.cli.evaluated_questions import (
     SHOWN_QUESTIONS,
+    Failing,
+    failing_of,
     show_found_in_vain,
     show_missed,
     show_not_answered,
@@ -98,3 +100,10 @@ def test_questions_without_a_right_answer_are_named_with_what_it_lacks(
         assert re.search(rf"{re.escape(query)} +{re.escape(failing)}", told)
     assert "¿Bien?" not in told
     assert "¿Sin" not in told
+    assert [failing_of(each) for each in made.values()] == [
+        None,
+        None,
+        Failing.FIRST_CITATION,
+        Failing.EMPTY,
+        Failing.NOT_MADE,
+    ]
