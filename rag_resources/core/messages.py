@@ -1226,6 +1226,7 @@ class Message:
     NOT_PROMOTED_STALE: Template
     REFUSED_NOT_EVALUATED: Template
     REFUSED_NOT_PROVEN: Template
+    REFUSED_LOSES: Template
     REFUSED_CONFIG_CHANGED: Template
     REFUSED_STALE: Template
     REFUSED_ARCHIVED: Template

@@ -46,7 +46,7 @@ def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEva
         passed: At least one.
         serving: Hash of the serving configuration; None if nothing serves.
     """
-    left = _without_losers(_without_losers(passed, HITS), SERVED)
+    left = _without_all_losers(passed)
     present = [item for item in left if item.evaluation.config_hash == serving]
     if present:
         left = _with_higher_mrr(left, min(present, key=_name)) or present
@@ -60,6 +60,12 @@ def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEva
     return min(fast, key=_name).evaluation
 
 
+def losers(passed: Sequence[Passed]) -> frozenset[str]:
+    """Name the configurations that are out because they lose significantly more questions."""
+    left = {_name(item) for item in _without_all_losers(passed)}
+    return frozenset(_name(item) for item in passed if _name(item) not in left)
+
+
 def ahead_in_mrr(evaluations: Sequence[StoredEvaluation], serving: str) -> list[str]:
     """Name the configurations whose MRR is higher than that of the serving one, if only by chance.
 
@@ -69,6 +75,10 @@ def ahead_in_mrr(evaluations: Sequence[StoredEvaluation], serving: str) -> list[
     """
     own = {item.configuration: item.mrr for item in evaluations}
     return [name for name, mrr in own.items() if serving in own and mrr > own[serving]]
+
+
+def _without_all_losers(passed: Sequence[Passed]) -> list[Passed]:
+    return _without_losers(_without_losers(passed, HITS), SERVED)
 
 
 def _without_losers(passed: Sequence[Passed], metric: str) -> list[Passed]:

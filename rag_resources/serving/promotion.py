@@ -19,7 +19,7 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
-from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve
+from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve, losers
 from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Connection, Database
@@ -127,16 +127,9 @@ def promote_best(
                 raise OvertakenPromotionError(message, **refused)
             raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
-        questions = evaluated_questions(connection, passed.keys())
-        best = best_to_serve(
-            [
-                Passed(evaluation, query_metrics(questions[key]))
-                for key, (evaluation, _) in passed.items()
-            ],
-            serving=serving.retrieval.config_hash if serving else None,
-        )
-        ahead = ahead_in_mrr([own for own, _ in passed.values()], best.configuration)
-        refused |= dict.fromkeys(ahead, Message.REFUSED_NOT_PROVEN)
+        able = _with_questions(connection, judged)
+        best = best_to_serve(able, serving=serving.retrieval.config_hash if serving else None)
+        refused |= _not_chosen(able, best.configuration)
         before = current_promotion(connection)
         config = configurations[best.configuration].retrieval
         changed = promote(connection, best, config, run_id=run_id)
@@ -154,7 +147,7 @@ def refusals(
 ) -> dict[str, str]:
     """Say of each candidate that would not be promoted by itself why not, in Spanish.
 
-    Those that pass their gates and do not replace what serves are left out.
+    Those that pass their gates are named only if their MRR is higher than that of what serves.
 
     Args:
         database: Open.
@@ -165,7 +158,11 @@ def refusals(
     with database.transaction() as connection:
         count_contents(connection)
         candidates = _candidates(configurations, None)
-        return _judge(connection, candidates, gate, settings, by_itself=True).refused
+        judged = _judge(connection, candidates, gate, settings, by_itself=True)
+        serving = _serving(connection, configurations)
+        able = _with_questions(connection, judged)
+        behind = _not_chosen(able, serving.name) if serving and able else {}
+        return judged.refused | behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +178,25 @@ class _Judged:
     passed: dict[UUID, tuple[StoredEvaluation, Evidence]]
     refused: dict[str, str]
     is_stale: bool
+
+
+def _with_questions(connection: Connection, judged: _Judged) -> list[Passed]:
+    """Return the candidates that may serve, with the questions of their evaluations."""
+    questions = evaluated_questions(connection, judged.passed.keys())
+    return [
+        Passed(evaluation, query_metrics(questions[key]))
+        for key, (evaluation, _) in judged.passed.items()
+    ]
+
+
+def _not_chosen(able: Sequence[Passed], serving: str) -> dict[str, str]:
+    """Say of those with a higher MRR than what serves why they do not serve."""
+    losing = losers(able)
+    ahead = ahead_in_mrr([item.evaluation for item in able], serving)
+    return {
+        name: Message.REFUSED_LOSES if name in losing else Message.REFUSED_NOT_PROVEN
+        for name in ahead
+    }
 
 
 def _judge(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve
+from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve, losers
 from tests.stored_evaluations import stored
 
 
@@ -71,6 +71,7 @@ def test_better_ranks_do_not_make_up_for_answers_that_are_certainly_lost() -> No
     complete, sharp = passed("complete", [3] * 40), passed("sharp", [1] * 32 + [0] * 8)
     assert chosen(complete, sharp) == "complete"
     assert chosen(complete, sharp, serving="sharp") == "complete"
+    assert losers([complete, sharp, passed("alike", [3] * 40)]) == {"sharp"}
 
 
 def test_answers_that_users_certainly_do_not_get_count_as_lost() -> None:
