@@ -134,6 +134,8 @@ class Quality:
     Attributes:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
+        mrr: None if only the hit rate is known, as of what a batch was compared with.
+        latency_p95_ms: Likewise.
         is_disturbed: Whether a question could not be asked in full.
         evidence: Whether the evaluation is current, aged or stale; None after a batch.
     """
@@ -143,8 +145,8 @@ class Quality:
     measured_at: datetime
     total_queries: int
     hit_rate_at_10: float
-    mrr: float
-    latency_p95_ms: float
+    mrr: float | None
+    latency_p95_ms: float | None
     is_disturbed: bool = False
     evidence: Evidence | None = None
 

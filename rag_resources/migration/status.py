@@ -221,8 +221,8 @@ def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
         label,
         measured,
         f"{quality.hit_rate_at_10:.3f}",
-        f"{quality.mrr:.3f}",
-        f"{quality.latency_p95_ms:.0f}",
+        _ABSENT if quality.mrr is None else f"{quality.mrr:.3f}",
+        _ABSENT if quality.latency_p95_ms is None else f"{quality.latency_p95_ms:.0f}",
         str(quality.total_queries),
         _utc(quality.measured_at),
     )

@@ -141,15 +141,36 @@ class MigrationStatus:
     @property
     def quality(self) -> Quality | None:
         """The latest measurement: after the last batch, or of the promoted configuration."""
-        found = [_quality_of_batch(batch) for batch in self.batches[-1:]]
-        if self.evaluation:
-            found.append(self._quality_of(self.evaluation))
-        return max(found, key=lambda quality: quality.measured_at, default=None)
+        batch = self._measured_batch
+        if batch:
+            return _quality_of_batch(batch)
+        return self._quality_of(self.evaluation) if self.evaluation else None
 
     @property
     def baseline_quality(self) -> Quality | None:
-        """What the current quality is compared with."""
-        return self._quality_of(self.baseline) if self.baseline else None
+        """What the latest measurement is compared with, measured in the same way."""
+        batch, baseline = self._measured_batch, self.baseline
+        if batch is None:
+            return self._quality_of(baseline) if baseline else None
+        if batch.baseline_hit_rate_at_10 is None:
+            return None
+        is_known = baseline is not None and baseline.evaluation_id == batch.baseline_id
+        return Quality(
+            baseline.configuration if baseline and is_known else None,
+            baseline.model if baseline and is_known else batch.model,
+            batch.finished_at,
+            batch.total_queries,
+            batch.baseline_hit_rate_at_10,
+            mrr=None,
+            latency_p95_ms=None,
+        )
+
+    @property
+    def _measured_batch(self) -> StoredBatch | None:
+        """The last batch, if nothing was evaluated since."""
+        [batch] = self.batches[-1:] or [None]
+        is_older = batch and self.evaluation and self.evaluation.created_at > batch.finished_at
+        return None if is_older else batch
 
     def _quality_of(self, evaluation: StoredEvaluation) -> Quality:
         return replace(quality_of(evaluation), evidence=self.evidence.get(evaluation.evaluation_id))

@@ -316,6 +316,11 @@ def test_quality_is_the_latest_measurement_and_stands_beside_its_baseline(
     assert during.quality
     assert (during.quality.configuration, during.quality.hit_rate_at_10) == (None, 0.75)
     assert (during.quality.mrr, during.quality.latency_p95_ms) == (0.75, 18.0)
+    compared = during.baseline_quality
+    assert compared, "with what the batch was compared, and when; its evaluation was another one"
+    assert (compared.configuration, compared.hit_rate_at_10) == ("baseline", 0.0)
+    assert (compared.mrr, compared.latency_p95_ms) == (None, None)
+    assert compared.measured_at == during.quality.measured_at > before.baseline_quality.measured_at
     store(database, "hybrid", GOOD)
     with database.transaction() as connection:
         evaluation = latest_evaluation(connection, "hybrid")
