@@ -19,6 +19,8 @@ SHOWN_CHARS = 1_500
 """Most characters shown of a passage with its context; JSON has all of them."""
 
 _LEAD_CHARS = 200
+_BORDER_CELLS = 6
+"""Cells of a line of a box that a text in the line cannot have."""
 
 
 def show(
@@ -81,35 +83,41 @@ def _say_searched(transformed: "TransformedQuery") -> None:
 def _panel(
     rank: int, score: str, result: "RetrievalResult", asked: tuple[str, str], *, marks: bool
 ) -> "Panel | Text":
+    from rich.cells import cell_len
+    from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
 
-    from rag_resources.core.wording import matches
+    from rag_resources.core.wording import fold, matches
     from rag_resources.retrieval.notices import parts_in_words
 
     created = told_day(result.created_at) if result.created_at else ""
     heading = (f"{rank}", score, created, clean(result.label))
     searched = "\n".join((result.title, result.content))
     spans = matches(searched, *asked)
-    words = dict.fromkeys(searched[span.start : span.end].lower() for span in spans)
+    words: dict[str, str] = {}
+    for word in (searched[span.start : span.end].lower() for span in spans):
+        words.setdefault(fold(word), word)
     name = result.external_id
     found = [clean(name)] if name not in ("", result.label) else []
     if words:
-        found.append(Message.RETRIEVED_WORDS.format(words=clean(", ".join(words))))
+        found.append(Message.RETRIEVED_WORDS.format(words=clean(", ".join(words.values()))))
     found.append(result.retrieval_method)
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place and (where := parts_in_words(result.place.places)):
         found.insert(0, where)
+    title, below = " · ".join(part for part in heading if part), clean(told(joined(" · ", found)))
+    passage = _passage(result, asked, marks=marks)
     if is_plain():
-        lines = (" · ".join(part for part in heading if part), clean(told(joined(" · ", found))))
-        return Text("\n").join([*map(Text, lines), _passage(result, asked, marks=marks), Text()])
+        return Text("\n").join([Text(title), Text(below), passage, Text()])
+    fits = cell_len(below) <= console().width - _BORDER_CELLS
     return Panel(
-        _passage(result, asked, marks=marks),
-        title=Text(" · ".join(part for part in heading if part)),
+        passage if fits else Group(passage, Text(below, style="dim", justify="right")),
+        title=Text(title),
         title_align="left",
-        subtitle=Text(clean(told(joined(" · ", found))), style="dim"),
+        subtitle=Text(below, style="dim") if fits else None,
         subtitle_align="right",
     )
 

@@ -67,7 +67,7 @@ def retrieve(
         default = app.settings.answer_language
     response = answered.response.reworded(told)
     if as_json:
-        write_json(response.to_json())
+        write_json(answered.origin_to_json() | response.to_json())
     else:
         show(
             response,

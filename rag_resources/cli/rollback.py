@@ -6,7 +6,6 @@ import typer
 
 from rag_resources.cli.output import JsonOption, clean, conclude, warn
 from rag_resources.cli.session import application
-from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
@@ -21,6 +20,8 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Withdraw a configuration, by default the one that serves."""
+    from rag_resources.core.configuration import usable_retrieval
+
     given = clean(reason).strip()
     if not given:
         raise InvalidParameterError(Message.ROLLBACK_REASON_OPTION)

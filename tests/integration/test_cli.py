@@ -363,14 +363,16 @@ def test_a_question_is_logged(indexed: Rag, indexed_url: str) -> None:
     assert row == ("fulltext", 1, False)
 
 
-def test_retrieve_in_json_is_the_response_and_nothing_else(indexed: Rag) -> None:
+def test_retrieve_in_json_is_the_response_and_its_configuration(indexed: Rag) -> None:
     outcome = indexed(
         "retrieve", "¿Cuánto cuesta reparar la furgoneta?", "--config", CONFIGURATION, "--json"
     )
     assert outcome.code == 0
     assert outcome.err == ""
     response = outcome.json
-    assert set(response) == set(RetrievalResponse((), "", "", "", 0, {}).to_json())
+    keys = {*RetrievalResponse((), "", "", "", 0, {}).to_json(), "configuration", "promoted"}
+    assert set(response) == keys
+    assert (response["configuration"], response["promoted"]) == (CONFIGURATION, False)
     assert "415 euros" in response["results"][0]["content"]
     assert response["model"] == MODEL
 
@@ -384,6 +386,18 @@ def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -
     assert "│ La gata Nube" in outcome.out
     assert "Resultados: 2, en " in outcome.out
     assert outcome.out.count("Nota de") == 2
+
+
+def test_what_does_not_fit_into_the_border_of_a_box_stands_in_it(
+    indexed: Rag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is cut; a word is named once, however it is accented."""
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = indexed("retrieve", "gata Nube", "--config", "fulltext", "--top-k", "1").out
+    *_, below, border = [line for line in shown.splitlines() if line[:1] in "│╰"]
+    assert set(border) <= set("╰─╯")
+    assert below.endswith("fulltext │")
+    assert shown.count("gata, nube") == 1
 
 
 def test_an_answer_is_in_the_language_of_its_reader(
