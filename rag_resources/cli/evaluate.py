@@ -293,7 +293,7 @@ def _as_json(
         "judgements": _judgements_as_json(summary.judgements),
         "answers": _answers_as_json(summary.answers, evaluation.outcomes),
         "missed": [
-            _question_as_json(outcome, names)
+            _question_as_json(outcome, names) | {"rank": outcome.deep_rank}
             for outcome in evaluation.outcomes
             if not outcome.is_hit and not outcome.error
         ],

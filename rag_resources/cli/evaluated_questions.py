@@ -31,13 +31,20 @@ _FAILING_WORDS = {
 
 
 def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
-    """Name the questions that were asked and missed, and what came first instead."""
+    """Name the questions that were missed, with the rank of their note and what came first.
+
+    A note that the configuration did not find at all has no rank.
+    """
     rows = [
-        (item.golden.query, item.context[0].label if item.context else "–")
+        (
+            item.golden.query,
+            str(item.deep_rank or "–"),
+            item.context[0].label if item.context else "–",
+        )
         for item in outcomes
         if not item.is_hit and not item.error
     ]
-    _show(Message.EVALUATE_MISSED, Message.COLUMN_CAME_FIRST, rows)
+    _show(Message.EVALUATE_MISSED, (Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST), rows)
 
 
 def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
@@ -47,7 +54,7 @@ def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
         for item in outcomes
         if item.is_found_in_vain
     ]
-    _show(Message.EVALUATE_IN_VAIN, Message.COLUMN_RANK, rows)
+    _show(Message.EVALUATE_IN_VAIN, (Message.COLUMN_RANK,), rows)
 
 
 def show_not_answered(
@@ -59,7 +66,7 @@ def show_not_answered(
         for item in outcomes
         if item.key in answers and (failing := failing_of(answers[item.key]))
     ]
-    _show(Message.EVALUATE_NOT_ANSWERED, Message.COLUMN_ITS_ANSWER, rows)
+    _show(Message.EVALUATE_NOT_ANSWERED, (Message.COLUMN_ITS_ANSWER,), rows)
 
 
 def failing_of(answer: "EvaluatedAnswer") -> Failing | None:
@@ -73,12 +80,12 @@ def failing_of(answer: "EvaluatedAnswer") -> Failing | None:
     return Failing.FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
 
 
-def _show(title: "Template", column: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Show the first questions with a second column; nothing without any."""
+def _show(title: "Template", columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show the first questions with further columns; nothing without any."""
     if not rows:
         return
     say(title.format(count=len(rows)))
     shown = rows[:SHOWN_QUESTIONS]
-    console().print(table((Message.COLUMN_QUESTION, column), shown, prose=True))
+    console().print(table((Message.COLUMN_QUESTION, *columns), shown, prose=True))
     if len(shown) < len(rows):
         say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(shown)))

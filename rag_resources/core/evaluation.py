@@ -16,6 +16,7 @@ from rag_resources.core.measurement import Versions
 from rag_resources.core.metrics import (
     SERVED,
     JudgedRanking,
+    distinct_in_order,
     mean_metrics,
     per_query_metrics,
     percentile,
@@ -70,6 +71,13 @@ class QueryOutcome:
             relevant=frozenset(str(note_id) for note_id in self.golden.relevant_note_ids),
             retrieved=tuple(str(note_id) for note_id in self.retrieved_note_ids),
         )
+
+    @property
+    def deep_rank(self) -> int | None:
+        """1-based rank of the first relevant note within the whole depth; None if absent."""
+        found = distinct_in_order(self.retrieved_note_ids)
+        relevant = self.golden.relevant_note_ids
+        return next((at for at, note in enumerate(found, start=1) if note in relevant), None)
 
     @property
     def is_hit(self) -> bool:

@@ -46,8 +46,18 @@ def test_missed_questions_are_named_with_what_came_first(
     shown = capsys.readouterr().out
     assert Message.EVALUATE_MISSED.format(count=1) in shown
     assert "¿Y no?" in shown
-    assert "El pozo" in shown
+    assert re.search(r"¿Y no\? +– +El pozo", shown)
     assert "¿Sí?" not in shown
+
+
+def test_a_missed_question_has_the_rank_of_its_note_below_the_tenth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of notes, not of passages, within the depth that the configuration searches."""
+    others = tuple(UUID(int=number) for number in range(2, 14))
+    deep = replace(outcome("¿Lejos?", OTHER), retrieved_note_ids=(*others, OTHER, WANTED))
+    show_missed([deep])
+    assert re.search(r"¿Lejos\? +13 +El pozo", capsys.readouterr().out)
 
 
 def test_of_many_missed_questions_the_first_are_named(capsys: pytest.CaptureFixture[str]) -> None:
