@@ -43,7 +43,7 @@ def sentence_model() -> SentenceModel:
 
 
 EXTRACTIVE_VERSION = version_of(
-    "extractive-7",
+    "extractive-8",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -35,6 +35,7 @@ def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> lis
             own.score,
             origin_of(own, language),
             (own.title, *(own.place.heading_path if own.place else ())),
+            own.best_sentences,
         )
         for own in results
     ]

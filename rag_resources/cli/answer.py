@@ -115,7 +115,7 @@ def _panel(
     fits = cell_len(below) <= console().width - _BORDER_CELLS
     return Panel(
         passage if fits else Group(passage, Text(below, style="dim", justify="right")),
-        title=Text(title),
+        title=Text(title, no_wrap=True, overflow="ellipsis"),
         title_align="left",
         subtitle=Text(below, style="dim") if fits else None,
         subtitle_align="right",
@@ -133,11 +133,13 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
     from rich.text import Text
 
     from rag_resources.core.markdown import marks_of
+    from rag_resources.core.text import Span
     from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
     start, end = result.matched_bounds
-    best_start, best_end = _best_sentences(result) or (start, start)
+    best_sentences = result.best_sentences or Span(start, start)
+    best_start, best_end = best_sentences.start, best_sentences.end
     first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
     last = min(len(text), first + SHOWN_CHARS)
 
@@ -168,14 +170,6 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
         for span in matches(shown.plain, *asked):
             shown.stylize("yellow", span.start, span.end)
     return shown
-
-
-def _best_sentences(result: "RetrievalResult") -> tuple[int, int] | None:
-    """Return the offsets of `matched_window` in the expanded content."""
-    if result.matched_window is None:
-        return None
-    before = result.matched_bounds[0] - result.start_char
-    return result.matched_window[0] + before, result.matched_window[1] + before
 
 
 def say_confidence(response: "RetrievalResponse") -> None:

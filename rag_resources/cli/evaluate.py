@@ -336,8 +336,8 @@ def _answers_as_json(
         "questions": figures.questions,
         "answered": figures.answered,
         "failed": figures.failed,
-        "notAnswered": [
-            {"goldenId": item.key, "query": item.golden.query, "failing": failing}
+        "failing": [
+            {"goldenId": item.key, "query": item.golden.query, "reason": failing}
             for item in outcomes
             if item.key in answers.answers and (failing := failing_of(answers.answers[item.key]))
         ],

@@ -38,11 +38,11 @@ class SentenceFeature(StrEnum):
     """A feature of a sentence that may answer a question.
 
     `coverage`, `context` and `passage` are the shares of the question's words, by how rare they are
-    among the sentences, that are in the sentence alone, in it and its two neighbours, and in its
-    whole passage. `beginnings` is the coverage by the first four letters of words, which inflected
-    verbs share. `score` is the passage's score over that of the first passage, `rank` 1 over its
-    rank. The others say whether the kind of answer that is asked for is there (1) or not (-1); 0 if
-    another kind is asked for.
+    among the sentences, that are in the sentence alone, in it and its two neighbours and headings,
+    and in its whole passage. `beginnings` is the coverage by the first four letters of words, which
+    inflected verbs share. `score` is the passage's score over that of the first passage, `rank` 1
+    over its rank. The others say whether the kind of answer that is asked for is there (1) or not
+    (-1); 0 if another kind is asked for.
     """
 
     COVERAGE = "coverage"
@@ -95,12 +95,20 @@ class ScoredPassage:
         origin: Its source and date, as given to a language model; not used here.
         headings: The title of its note, and of a document the headings above the passage. A
             sentence that is one of them is a heading.
+        matched: Where its sentences are that matched the question best by their meaning; None if
+            that was not searched.
     """
 
     text: str
     score: float = 1.0
     origin: str = ""
     headings: tuple[str, ...] = ()
+    matched: Span | None = None
+
+    def has_matched(self, span: Span) -> bool:
+        """Whether a range of it overlaps the sentences that matched best."""
+        own = self.matched
+        return own is not None and own.start < span.end and span.start < own.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +205,11 @@ def _cut(text: str, spans: Sequence[Span]) -> str:
 def rank_sentences(
     question: str, passages: Sequence[ScoredPassage], model: SentenceModel, language: str = "es"
 ) -> list[RankedSentence]:
-    """Return the sentences of passages, the most likely to answer first; ties in reading order.
+    """Return the sentences of passages, the most likely to answer first.
 
-    Headings that only name the subject come last: they share its words but do not answer it.
+    Of sentences that their words do not tell apart, those that matched best by their meaning come
+    first, then reading order counts. Headings that only name the subject come last: they share its
+    words but do not answer it.
     """
     candidates = sentences_of(passages)
     known = sentence_features(question, passages, candidates, language)
@@ -211,7 +221,12 @@ def rank_sentences(
         )
         for sentence, features in zip(candidates, known, strict=True)
     ]
-    ranked.sort(key=lambda item: (item.names_only, -item.score))
+    matched = {
+        item.sentence
+        for item in ranked
+        if passages[item.sentence.passage].has_matched(item.sentence.span)
+    }
+    ranked.sort(key=lambda item: (item.names_only, -item.score, item.sentence not in matched))
     if _kind(question, language) in _AMOUNTS and ranked and not ranked[0].has_figure:
         return _completed(ranked)
     return ranked
@@ -254,7 +269,7 @@ def sentence_features(
     begun = [_beginnings(own) for own in held]
     beginnings = _Coverage.of(_beginnings(asked), begun)
     whole = [_content(passage.text) for passage in passages]
-    reach = _reach(candidates, held)
+    reach = _reach(candidates, held, [_content(" ".join(own.headings)) for own in passages])
     kind, evidence = _kind(question, language), _evidence(question)
     best = max((passage.score for passage in passages), default=0.0) or 1.0
     return [
@@ -304,13 +319,17 @@ _KINDS = {
 }
 
 
-def _reach(candidates: Sequence[Sentence], held: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the words of each sentence and of its neighbours in the same passage."""
+def _reach(
+    candidates: Sequence[Sentence],
+    held: Sequence[frozenset[str]],
+    headings: Sequence[frozenset[str]],
+) -> list[frozenset[str]]:
+    """Return the words of each sentence, of its neighbours and of its passage's headings."""
     reach = []
     for place, sentence in enumerate(candidates):
         near = range(max(0, place - 1), min(len(candidates), place + 2))
         same = [held[other] for other in near if candidates[other].passage == sentence.passage]
-        reach.append(frozenset[str]().union(*same))
+        reach.append(headings[sentence.passage].union(*same))
     return reach
 
 

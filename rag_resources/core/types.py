@@ -15,6 +15,7 @@ from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.retrievers import RankedList
+from rag_resources.core.text import Span
 
 Vectors = npt.NDArray[np.float32]
 """Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
@@ -193,6 +194,15 @@ class RetrievalResult:
     def end_char(self) -> int:
         """End of `content` in the note."""
         return self.start_char + len(self.content)
+
+    @property
+    def best_sentences(self) -> Span | None:
+        """The sentences that matched best, in `expanded_content`; None if unknown."""
+        if self.matched_window is None:
+            return None
+        start, end = self.matched_window
+        before = self.matched_bounds[0] - self.start_char
+        return Span(start + before, end + before)
 
     @property
     def label(self) -> str:

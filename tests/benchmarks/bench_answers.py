@@ -22,6 +22,7 @@ from rag_resources.answers import answerers
 from rag_resources.cli.output import progress, say
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core import logistic_training
+from rag_resources.core.answer_metrics import range_in_note
 from rag_resources.core.answers import extract_answer
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
@@ -71,7 +72,15 @@ class Asked:
     @property
     def passages(self) -> list[ScoredPassage]:
         """What is answered from."""
-        return [ScoredPassage(result.content, result.score) for result in self.results]
+        return [
+            ScoredPassage(
+                result.expanded_content,
+                result.score,
+                headings=(result.title,),
+                matched=result.best_sentences,
+            )
+            for result in self.results
+        ]
 
     @property
     def group(self) -> Group[SentenceFeature]:
@@ -89,8 +98,9 @@ class Asked:
     def cites(self, passage: int, span: Span) -> bool:
         """Whether a range of a passage, by its index, overlaps the place of the answer."""
         place, result = self.entry.places[0], self.results[passage]
-        start, end = result.start_char + span.start, result.start_char + span.end
-        return place.note_id == result.note_id and place.start < end and start < place.end
+        cited = range_in_note(result, span.start, span.end)
+        is_inside = place.start < cited.end and cited.start < place.end
+        return place.note_id == cited.note_id and is_inside
 
 
 def fold_of(article: str) -> int:

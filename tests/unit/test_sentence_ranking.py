@@ -29,6 +29,17 @@ def features_of(question: str) -> dict[str, dict[SentenceFeature, float]]:
     return {own.text: features for own, features in zip(found, known, strict=True)}
 
 
+def test_the_title_of_a_note_counts_like_a_sentence_beside() -> None:
+    """So the answer is found in a note that says only in its title what it is about."""
+    late = ScoredPassage("Se averió la plegadora.", 0.6, headings=("Retraso en la imprenta",))
+    other = ScoredPassage("La imprenta sube el papel.", 0.3, headings=("Costes",))
+    found = sentences_of([late, other])
+    known = sentence_features("¿Por qué el retraso de la imprenta?", [late, other], found)
+    assert known[0][SentenceFeature.COVERAGE] == 0
+    assert known[0][SentenceFeature.CONTEXT] == 1
+    assert known[1][SentenceFeature.CONTEXT] < 1
+
+
 def test_a_sentence_is_a_range_of_its_passage() -> None:
     for own in sentences_of(PASSAGES):
         assert PASSAGES[own.passage].text[own.span.start : own.span.end].strip() == own.text
@@ -211,3 +222,9 @@ def test_what_is_beside_a_sentence_is_a_sentence_or_a_row_of_a_table() -> None:
     assert beside(text, Span(0, cuelga - 1)) == ("", "Cuelga en recepción.")
     lonja = text.index("Lonja")
     assert beside(text, Span(lonja, len(text))) == ("Obra | Fin", "")
+
+
+def test_of_sentences_alike_by_their_words_the_one_that_matched_best_comes_first() -> None:
+    text = "Cenamos sopa. Vino Marta. Llueve."
+    assert first_of("¿La caldera?", ScoredPassage(text, matched=Span(14, 25))) == "Vino Marta."
+    assert first_of("¿La caldera?", ScoredPassage(text)) == "Cenamos sopa."
