@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import sys
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -45,11 +46,11 @@ def call_rag(
     *arguments: str | Path,
     stdin: str | TextIO = "",
 ) -> Outcome:
-    """Call `rag` with arguments and what it reads."""
+    """Call `rag` with arguments and what it reads; its language and verbosity end with it."""
     capsys.readouterr()
     monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
     with pytest.raises(SystemExit) as exited:
-        main([str(argument) for argument in arguments])
+        copy_context().run(main, [str(argument) for argument in arguments])
     captured = capsys.readouterr()
     assert isinstance(exited.value.code, int)
     return Outcome(exited.value.code, captured.out, captured.err)
