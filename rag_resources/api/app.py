@@ -40,6 +40,8 @@ _log = structlog.get_logger()
 UPLOADS_AT_ONCE = 2
 WARM_UP = "notas"
 """A question with a searchable word; without one it is refused before any model is loaded."""
+LOOK_EVERY_S = 1.0
+"""How often it is looked whether another configuration serves, whose models are to be loaded."""
 FORM_KB = 256
 """Room for the other fields of an upload's form, besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -78,11 +80,13 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
         app.state.mcp = mcp.build_sessions(settings)
-        warming = _start_warming(tenants.own.application, app.state.warm)
+        stopping = Event()
+        warming = _start_warming(tenants.own.application, app.state.warm, stopping)
         try:
             async with app.state.mcp.run():
                 yield
         finally:
+            stopping.set()
             await anyio.to_thread.run_sync(warming.join)
             await anyio.to_thread.run_sync(admission.close)
             await anyio.to_thread.run_sync(tenants.close)
@@ -131,11 +135,12 @@ def build_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _start_warming(application: Application, warm: Event) -> Thread:
-    """Load the models of the serving configuration before the first question.
+def _start_warming(application: Application, warm: Event, stopping: Event) -> Thread:
+    """Load the models of the serving configuration before the first question, and of the next ones.
 
-    The thread must be joined before Python ends: OpenVINO aborts the process if its thread is
-    killed while it compiles a model.
+    Another configuration may serve later, by a promotion or a rollback, with models that this
+    process has not loaded yet. The thread must be joined before Python ends: OpenVINO aborts the
+    process if its thread is killed while it compiles a model.
     """
 
     def load() -> None:
@@ -144,6 +149,11 @@ def _start_warming(application: Application, warm: Event) -> Thread:
         except RagError as error:  # The first question that needs it reports the error.
             _log.warning("not_warm", error=type(error).__name__)
         warm.set()
+        while not stopping.wait(LOOK_EVERY_S):
+            try:
+                application.warm_up()
+            except RagError as error:
+                _log.debug("not_warm", error=type(error).__name__)
 
     thread = Thread(target=load, name="warm-up")
     thread.start()

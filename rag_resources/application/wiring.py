@@ -347,6 +347,12 @@ class Application:
         """
         return self.configurations.named(name)
 
+    def warm_up(self) -> None:
+        """Load the models of what serves now; see `RetrievalPipeline.warm_up`."""
+        default = self.configuration(DEFAULT_CONFIGURATION)
+        deadline = Deadline.after(DEADLINE_MS, time.monotonic)
+        self.pipeline.warm_up(self.serving.read(default, deadline=deadline).config)
+
     def retrieve(
         self,
         question: str,
