@@ -105,11 +105,23 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Quality, higher is better, and latency, lower is better."""
+    """Quality, higher is better, and latency, lower is better.
+
+    Attributes:
+        latency_ms: With the interval that its noise spans; one number twice if it has none.
+    """
 
     name: str
     quality: float
-    latency_ms: float
+    latency_ms: tuple[float, float]
+
+    def dominates(self, other: "Point") -> bool:
+        """Whether it is better without being surely slower, or equally good and surely faster."""
+        is_faster = self.latency_ms[1] < other.latency_ms[0]
+        is_slower = other.latency_ms[1] < self.latency_ms[0]
+        if self.quality == other.quality:
+            return is_faster
+        return self.quality > other.quality and not is_slower
 
 
 def parse_experiment(raw: Any, *, origin: str) -> Experiment:
@@ -241,16 +253,12 @@ def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) ->
 
 
 def pareto_front(points: Sequence[Point]) -> list[str]:
-    """Return the names of the points that no other point dominates.
+    """Return the names of the points that no other point dominates, best quality first, by name.
 
-    A point dominates another if it is better in one respect and not worse in the other. The order
-    is by quality, best first; of points equal in both, only the first by name is returned.
+    Latencies whose intervals overlap do not tell two points apart, as in the choice of what serves.
     """
-    front: list[Point] = []
-    for point in sorted(points, key=lambda p: (-p.quality, p.latency_ms, p.name)):
-        if not front or point.latency_ms < front[-1].latency_ms:
-            front.append(point)
-    return [point.name for point in front]
+    front = [point for point in points if not any(other.dominates(point) for other in points)]
+    return [point.name for point in sorted(front, key=lambda p: (-p.quality, p.name))]
 
 
 def _best(results: Mapping[str, QueryMetrics], keys: Collection[UUID], metric: Metric) -> str:

@@ -111,7 +111,7 @@ def run_experiment(
     choice = choose(results, split, metric)
     base = next(iter(configurations))
     points = [
-        Point(name, summary.metrics[metric], summary.latency.p50_ms)
+        Point(name, summary.metrics[metric], summary.latency_p95_interval)
         for name, summary in summaries.items()
     ]
     return ExperimentResult(

@@ -100,7 +100,7 @@ def _measured(length: Length, variants: Sequence[Variant]) -> Table:
         own = length.measured[variant.config.config_hash]
         label = f"{variant.name} {variant.model}"
         impaired += own.impaired
-        points.append(Point(label, _mean(own.per_query, "mrr"), own.p50_ms))
+        points.append(Point(label, _mean(own.per_query, "mrr"), (own.p50_ms, own.p50_ms)))
         intervals = (with_interval(own.per_query, metric) for metric in METRICS)
         passages = (with_interval(own.passages, metric) for metric in PASSAGE_METRICS)
         rows[label] = [

@@ -244,14 +244,31 @@ def test_ties_go_to_the_first() -> None:
     assert choose(results({"base": [0.5] * 10, "otra": [0.5] * 10}), split, "mrr").best == "base"
 
 
+def exactly(name: str, quality: float, latency_ms: float) -> Point:
+    """A point whose latency has no noise."""
+    return Point(name, quality, (latency_ms, latency_ms))
+
+
 def test_the_front_by_hand() -> None:
     points = [
-        Point("lenta y buena", 0.9, 50),
-        Point("rápida", 0.7, 5),
-        Point("dominada", 0.7, 6),
-        Point("media", 0.8, 20),
-        Point("igual de buena y más lenta", 0.9, 51),
-        Point("igual de rápida y peor", 0.6, 5),
-        Point("otra media", 0.8, 20),
+        exactly("lenta y buena", 0.9, 50),
+        exactly("rápida", 0.7, 5),
+        exactly("dominada", 0.7, 6),
+        exactly("media", 0.8, 20),
+        exactly("igual de buena y más lenta", 0.9, 51),
+        exactly("igual de rápida y peor", 0.6, 5),
+        exactly("otra media", 0.8, 20),
     ]
-    assert pareto_front(points) == ["lenta y buena", "media", "rápida"]
+    assert pareto_front(points) == ["lenta y buena", "media", "otra media", "rápida"]
+
+
+def test_latencies_within_their_noise_put_nothing_on_the_front_nor_off() -> None:
+    """Equally good ones stay together, a worse one is out, and a surely faster one is on it."""
+    points = [
+        Point("base", 0.9, (10, 26)),
+        Point("igual", 0.9, (7, 12)),
+        Point("peor", 0.8, (6, 11)),
+        Point("peor y rápida", 0.7, (3, 5)),
+        Point("igual y lenta", 0.9, (30, 40)),
+    ]
+    assert pareto_front(points) == ["base", "igual", "peor y rápida"]
