@@ -1093,6 +1093,7 @@ class Message:
     REPORT_REASONS: Template
     REPORT_SCROLLS: Template
     REPORT_EVALUATED: Template
+    REPORT_OF_QUERIES: Template
     REPORT_IS_SERVING: Template
     REPORT_FAILED: Template
     REPORT_OTHER_GOLDEN: Template

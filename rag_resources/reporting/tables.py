@@ -281,7 +281,10 @@ def _passage_cells(own: StoredEvaluation) -> tuple[Cell, ...]:
         return Cell(ABSENT), Cell(ABSENT)
     return (
         _hit_rate(own.passage_hit_rate_at_10, own.passage_queries),
-        Cell(f"{own.passage_mrr:.3f}"),
+        Cell(
+            f"{own.passage_mrr:.3f}",
+            (Message.REPORT_OF_QUERIES.format(count=own.passage_queries),),
+        ),
     )
 
 
