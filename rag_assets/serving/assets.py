@@ -68,7 +68,7 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                     **serving_metadata(outcome.evaluation, outcome.evaluation),
                     "evidence": evidence_in_words(outcome.evidence),
                     "evaluated_again": ", ".join(outcome.evaluated_again) or "–",
-                    "changed": outcome.changed,
+                    "changed": outcome.changed and not outcome.served_already,
                     "refused": dg.MetadataValue.md(
                         "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items())
                         or "–"

@@ -23,6 +23,7 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerFigures, AnswerSummary
@@ -75,8 +76,6 @@ def evaluate(
 
 
 def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
-    from rag_resources.core.texts import joined
-
     summary = evaluation.summary
     screen = console()
     title = Message.EVALUATE_TITLE.format(name=configuration.name, count=summary.total_queries)
@@ -111,8 +110,7 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
     if summary.answers:
         say(_answers_in_words(summary.answers.figures))
         show_not_answered(evaluation.outcomes, summary.answers.answers)
-        said = joined("; ", (gates.citations_in_words, gates.silence_in_words))
-        say(Message.EVALUATE_GATE.format(description=said))
+        _show_answer_gates(gates, summary.answers.figures)
     _show_verdict(gates, configuration, summary.total_queries)
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
@@ -121,6 +119,33 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
         say(Message.EVALUATE_STORED.format(evaluation_id=evaluation.evaluation_id))
     else:
         say(Message.EVALUATE_NOT_STORED)
+
+
+def _show_answer_gates(gates: "Gates", figures: "AnswerFigures") -> None:
+    """Say whether the answers reach their thresholds, and whether missing one only warns."""
+    from rag_resources.core.gate import GateState
+    from rag_resources.evaluation.summary import GATE_WORDS
+
+    config = gates.config
+    for state, described, is_measured, blocks in (
+        (
+            gates.citations,
+            gates.citations_in_words,
+            figures.citation_precision is not None,
+            config.citation_precision_blocks,
+        ),
+        (
+            gates.silence,
+            gates.silence_in_words,
+            figures.false_answers is not None,
+            config.false_answers_blocks,
+        ),
+    ):
+        verdict: str = GATE_WORDS[state] if is_measured else Message.GATE_UNMEASURED
+        if state is GateState.FAIL and not blocks:
+            verdict = Message.EVALUATE_ONLY_WARNS.format(verdict=verdict)
+        said = joined(": ", (verdict, described))
+        say(Message.EVALUATE_GATE.format(description=said))
 
 
 def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: int) -> None:

@@ -1877,6 +1877,7 @@ class Message:
     COLUMN_CAME_FIRST: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
+    EVALUATE_ONLY_WARNS: Template
     EVALUATE_OBSTACLE: Template
     EVALUATE_STORED: Template
     EVALUATE_NOT_STORED: Template

@@ -1,5 +1,6 @@
 """Answers of evaluations on a real index: citations, silence, comparison, and what changed them."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -187,7 +188,7 @@ def test_the_commands_tell_of_answers(
     add_rival(corpus)
     shown = rag("evaluate", "fulltext")
     assert "Respuestas: 30 de 30; la primera cita era correcta en 0.967" in shown.out
-    assert "precisión de las citas" in shown.out
+    assert re.search(r"Control: .+: precisión de las citas", shown.out)
     compared = rag("compare", first["evaluationId"][:13], "fulltext", "--why")
     assert "Respuestas (preguntas contestadas en las dos: 30)" in compared.out
     assert "Respuestas cuya primera cita cambió: 1 (examinadas: 1)" in compared.out
