@@ -19,6 +19,8 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*+•·]|\d{1,3}[.)])\s+\S", re.MULTILINE)
 _TABLE_RULE = re.compile(r"[\s:|-]*-[\s:|-]*$")
 _HEADING_CHARS = 120
+_BARRED = re.compile(r"\S \| \S")
+"""Cells as `a | b`, without the bars at the ends that Markdown has."""
 _RULED_ROWS = 2
 _SINGLE_ROWS = 10
 _HEADING_END = re.compile(r"[\w)»\"'”’]$")
@@ -78,8 +80,8 @@ def tables_of(text: str) -> list[Table]:
 
 
 def contains_table(text: str) -> bool:
-    """Whether a passage has a row of a table."""
-    return any(_is_row(found[0]) for found in _LINE.finditer(text))
+    """Whether a passage has a row of a table, also one as readers of documents write it."""
+    return any(_is_row(line[0]) or _BARRED.search(line[0]) for line in _LINE.finditer(text))
 
 
 def contains_list(text: str) -> bool:

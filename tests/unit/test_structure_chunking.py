@@ -79,6 +79,8 @@ def test_the_header_of_a_table_is_embedded_with_each_of_its_chunks() -> None:
 
 def test_what_a_passage_contains() -> None:
     assert contains_table("Antes:\nMes\t3") is True
+    assert contains_table("Antes:\nObra | Termina\nLonja | mayo de 2026") is True
+    assert contains_table("Antes: a|b") is False
     assert contains_table("Antes: mes 3") is False
     assert contains_list("Tareas:\n- una") is True
     assert contains_list("10. diez") is True
