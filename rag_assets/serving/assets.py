@@ -1,12 +1,14 @@
 """The asset `promoted_config`: the configuration that serves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from rag_assets.configured import Configured
+from rag_assets.evaluation.checks import told_without_checks
+from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
@@ -62,6 +64,9 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                 name=config.configuration or None,
                 run_id=context.run.run_id,
             )
+        for name in outcome.evaluated_again:
+            for event in _evaluated_again(configured, rag, name):
+                context.log_event(event)
         return dg.MaterializeResult(
             metadata=labelled(
                 {
@@ -78,3 +83,25 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         )
 
     return promoted_config
+
+
+def _evaluated_again(
+    configured: Configured, rag: RagResource, name: str
+) -> Iterator[dg.AssetObservation | dg.AssetCheckEvaluation]:
+    """Yield what the page of an evaluation shows of one that was made for the decision.
+
+    Not a materialisation: that would start what depends on it.
+    """
+    evaluation = rag.evaluations.latest(name)
+    if evaluation is None or name not in configured.configurations:
+        return
+    yield dg.AssetObservation(
+        evaluation_key(name),
+        description=Message.EVALUATED_FOR_PROMOTION,
+        metadata=labelled(stored_metadata(evaluation)),
+    )
+    yield from told_without_checks(
+        configured.configurations[name],
+        configured.settings.gate,
+        rag.evaluations.gates(evaluation),
+    )

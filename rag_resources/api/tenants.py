@@ -9,7 +9,7 @@ from threading import Lock
 
 from rag_resources.api.metrics import count_lost
 from rag_resources.api.problems import later
-from rag_resources.application import Application, open_application
+from rag_resources.application import Application, Switch, open_application
 from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 
@@ -74,7 +74,11 @@ class Tenants:
     def _opened(self, tenant: str) -> _Open:
         settings = self._settings.model_copy(update={"tenant": tenant})
         with ExitStack() as stack:
-            application = stack.enter_context(open_application(settings, on_lost=count_lost))
+            # Only the own tenant's models are loaded by a thread; see `api.app`.
+            switch = Switch() if tenant == self._settings.tenant else None
+            application = stack.enter_context(
+                open_application(settings, on_lost=count_lost, switch=switch)
+            )
             return _Open(application, stack.pop_all())
 
     def close(self) -> None:

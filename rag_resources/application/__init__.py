@@ -5,6 +5,7 @@ each a module here: `golden`, `evaluations`, `serving`, `migration`, `indexing`,
 commands call the domains and access neither database nor settings.
 """
 
+from rag_resources.application.chosen import Switch
 from rag_resources.application.wiring import Answered, Application, open_application
 
-__all__ = ["Answered", "Application", "open_application"]
+__all__ = ["Answered", "Application", "Switch", "open_application"]

@@ -16,6 +16,7 @@ from rag_resources.answers.language_model import (
     stored_to_bytes,
 )
 from rag_resources.answers.log import answer_writer
+from rag_resources.application.chosen import Chosen, Switch
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import (
     DEFAULT_CONFIGURATION,
@@ -102,12 +103,14 @@ class Application:
         database: Open; also only for the domains.
         readers: Its standbys, if there are any; questions are answered from them.
         on_lost: Called with the name of a log and how many of its records were lost.
+        switch: If `warm_up` is called again and again: what answers until it has loaded.
     """
 
     settings: Settings
     database: Database
     readers: Readers | None = None
     on_lost: Callable[[str, int], None] = ignore_lost
+    switch: Switch | None = None
 
     @property
     def notes(self) -> "Notes":
@@ -383,7 +386,7 @@ class Application:
         check_words(question, language)
         if top_k is not None:
             check_top_k(top_k)
-        chosen = self._what_serves() if configuration is None else self._named(configuration)
+        chosen = self._what_answers() if configuration is None else self._named(configuration)
         config = with_overrides(chosen.config, overrides or {})
         self.pipeline.warm_up(config)
         response = self.pipeline.retrieve(
@@ -434,38 +437,29 @@ class Application:
         """Return the name of the configuration that serves, promoted or not."""
         return self.serving.read(self.configuration(DEFAULT_CONFIGURATION)).name
 
-    def _named(self, configuration: str) -> "_Chosen":
+    def _named(self, configuration: str) -> Chosen:
         config = self.configuration(configuration).retrieval
-        return _Chosen(configuration, config, name=configuration)
+        return Chosen(configuration, config, name=configuration)
 
-    def _what_serves(self) -> "_Chosen":
+    def _what_answers(self) -> Chosen:
+        """Return the serving configuration; in a server, once its models are loaded."""
+        serving = self._what_serves()
+        return self.switch.follow(serving, self.pipeline.is_warm) if self.switch else serving
+
+    def _what_serves(self) -> Chosen:
         """Return the serving configuration; if invalid as stored, default values and a message."""
         default = self.configuration(DEFAULT_CONFIGURATION)
         deadline = Deadline.after(DEADLINE_MS, time.monotonic)
         serving = self.serving.read(default, deadline=deadline)
         if serving.promotion is None:
-            return _Chosen(serving.name, serving.config, name=serving.name)
+            return Chosen(serving.name, serving.config, name=serving.name)
         if serving.problems:
             _log.warning("stored_configuration_invalid", problems=serving.problems)
-            return _Chosen(
+            return Chosen(
                 Message.RETRIEVED_CONFIG_DEFAULTS, serving.config, (Message.CONFIGURATION_FALLBACK,)
             )
         label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=serving.name)
-        return _Chosen(label, serving.config, name=serving.name, is_promoted=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """A configuration, the name shown to people, messages for them, and the name alone.
-
-    `is_promoted` as in `Answered`.
-    """
-
-    label: str
-    config: RetrievalConfig
-    messages: tuple[str, ...] = ()
-    name: str = ""
-    is_promoted: bool = False
+        return Chosen(label, serving.config, name=serving.name, is_promoted=True)
 
 
 @contextmanager
@@ -476,6 +470,7 @@ def open_application(
     guard: Callable[[], None] = lambda: None,
     on_wait: Callable[[Text], None] = log_wait,
     on_lost: Callable[[str, int], None] = ignore_lost,
+    switch: Switch | None = None,
 ) -> Iterator[Application]:
     """Open the database of the settings, and close it at the end.
 
@@ -485,6 +480,7 @@ def open_application(
         guard: As for `Database`.
         on_wait: As for `Database`.
         on_lost: As for `Application`.
+        switch: As for `Application`.
 
     Raises:
         SchemaMismatchError: The schema has another version than this product needs.
@@ -499,6 +495,6 @@ def open_application(
         readers = open_reads(settings, database)
         if readers:
             stack.callback(readers.close)
-        application = Application(settings, database, readers, on_lost)
+        application = Application(settings, database, readers, on_lost, switch)
         stack.callback(application.close)
         yield application

@@ -114,6 +114,7 @@ class RetrievalPipeline:
         self._breakers = breakers or Breakers(_breaker)
         self._cached_embedders: dict[str, Embedder] = {}
         self._warm: set[str] = set()
+        self._tried: set[str] = set()
         models = {
             "notes": note_model,
             "language": f"{language_model.name} {prompts_version()}" if language_model else "",
@@ -218,17 +219,25 @@ class RetrievalPipeline:
         Each model is called once in the pipeline's life and waited for at most `WARM_UP_MS`. If one
         does not answer, only a log record says so here; the retrieval reports it.
         """
-        beside = (self._note_model,) if config.models else ()
-        for model in (*config.models, *beside):
+        for model in self._needed(config):
             if model in self._warm:
                 continue
             self._warm.add(model)
-            embedder = self._embedder(model)
             try:
                 with deadline_scope(Deadline.after(WARM_UP_MS, time.monotonic)):
-                    embedder.embed_queries([""])
+                    self._embedder(model).embed_queries([""])
             except (ProviderError, DeadlineExceededError) as error:
                 _log.warning("model_not_ready", model=model, error=error.message)
+            finally:
+                self._tried.add(model)
+
+    def is_warm(self, config: RetrievalConfig) -> bool:
+        """Whether the models of a configuration were loaded, or tried without success."""
+        return self._tried.issuperset(self._needed(config))
+
+    def _needed(self, config: RetrievalConfig) -> tuple[str, ...]:
+        """Return the models of a configuration, with that of notes not chunked yet."""
+        return (*config.models, self._note_model) if config.models else ()
 
     def breaker_states(self) -> dict[str, BreakerState]:
         """Return the state of each dependency's circuit breaker, by its name."""

@@ -27,6 +27,7 @@ from dagster_project import (
     materialised,
 )
 
+from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
 
 NAMED = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
@@ -174,6 +175,13 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
         "actual",
         False,  # The same serves, on new figures.
     )
+    [seen] = indexed.instance.fetch_observations(CANDIDATE, limit=1).records
+    told = seen.asset_observation
+    assert told
+    assert told.description == Message.EVALUATED_FOR_PROMOTION
+    assert told.metadata[label("evaluation_id")].value == anew["evaluation_id"]
+    said = indexed.check(CANDIDATE, "hit_rate_gate")
+    assert said.passed
     assert promotions(indexed) == [("rapida",), ("rapida",)]
     serving = indexed.query("SELECT m.name FROM embedding_models m WHERE m.state = 'serving'")
     assert serving == [("use_multilingual",)]

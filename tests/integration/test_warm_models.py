@@ -1,14 +1,16 @@
 """A server that goes on loads the models of what serves next, before anybody asks."""
 
+from collections.abc import Sequence
 from threading import Event
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from rag_resources.api import app
-from rag_resources.application import Application, open_application
+from rag_resources.application import Application, Switch, open_application
+from rag_resources.application.chosen import Chosen
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import DatabaseUnavailableError
+from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import load_settings
@@ -63,3 +65,38 @@ def test_the_models_of_what_serves_are_loaded(
             promote_back(connection, "otra", other, evaluation_id=None, run_id=None, reason="x")
         application.warm_up()
     assert loaded == ["e5_small", "use_multilingual"]
+
+
+def test_what_served_answers_until_the_models_of_the_next_one_are_loaded() -> None:
+    """By its own name, not as the promoted one; the first one of all is answered with at once."""
+    old = Chosen("antes (promovida)", RetrievalConfig(model="e5_small"), (), "antes", True)
+    new = Chosen("ahora (promovida)", RetrievalConfig(model="use_multilingual"), (), "ahora", True)
+    warm: set[str] = set()
+    switch = Switch()
+
+    def follow(serving: Chosen) -> Chosen:
+        return switch.follow(serving, lambda config: config.model in warm)
+
+    assert [follow(old), follow(old)] == [old, old]
+    held = follow(new)
+    assert (held.config, held.label, held.is_promoted) == (old.config, "antes", False)
+    warm.add("use_multilingual")
+    assert [follow(new), follow(new)] == [new, new]
+    assert follow(old).config == new.config, "its model is not loaded any more, as far as is known"
+
+
+class Failing(HashEmbedder):
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        raise ProviderUnavailableError("caído")
+
+
+def test_a_model_that_cannot_be_loaded_does_not_hold_up_what_serves(database: Database) -> None:
+    """It was tried; questions say what is missing."""
+    config = RetrievalConfig(model="hash_model")
+    made = RetrievalPipeline(
+        database, embedder=lambda _: Failing(), tenant="default", note_model="hash_model"
+    )
+    assert not made.is_warm(config)
+    assert made.is_warm(RetrievalConfig(strategy="fulltext")), "words need no model"
+    made.warm_up(config)
+    assert made.is_warm(config)
