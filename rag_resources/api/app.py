@@ -152,7 +152,7 @@ def _start_warming(application: Application, warm: Event, stopping: Event) -> Th
         while not stopping.wait(LOOK_EVERY_S):
             try:
                 application.warm_up()
-            except RagError as error:
+            except Exception as error:  # noqa: BLE001 - it must be looked at again, whatever fails
                 _log.debug("not_warm", error=type(error).__name__)
 
     thread = Thread(target=load, name="warm-up")
