@@ -24,6 +24,9 @@ _ADDRESS = re.compile(r"\S/-?$|(?:://|www\.)\S+[-/._=&?#%]$")
 
 _SCHEME = re.compile(r"(?:://|www\.)\S*$")
 
+_BEFORE_NUMBER = re.compile(r"(?:[^\W_][-\u2010]|\d\u2013)$")
+"""The end of a line that breaks a range of numbers, a date, or a code such as `GX-600`."""
+
 _LAST = re.compile(r"([^\W\d_]+)[-\u2010\u00ad]$")
 _FIRST = re.compile(r"[^\W\d_]+")
 
@@ -68,15 +71,17 @@ class Vocabulary:
 def line_end(line: str, following: str, vocabulary: Vocabulary) -> LineEnd:
     """Return how the last word of a line continues in the next line.
 
-    A path or web address continues directly. A soft hyphen is always removed. Another hyphen is
-    removed if the joined word occurs elsewhere. It is also removed if the hyphenated word does not
-    occur elsewhere and the parts are not both words.
+    A path or web address continues directly, and so does a hyphen before a digit. A soft hyphen is
+    always removed. Another hyphen is removed if the joined word occurs elsewhere. It is also
+    removed if the hyphenated word does not occur elsewhere and the parts are not both words.
     """
     line = line[-_LONGEST_WORD:]
     address = _ADDRESS.search(line)
     if address and (_SCHEME.search(line) or not following[:1].isupper()):
         # A line that ends in `/-` was broken by the typesetter after the slash.
         return LineEnd.WITHOUT_HYPHEN if line.endswith("/-") else LineEnd.AS_IT_IS
+    if following[:1].isdigit() and _BEFORE_NUMBER.search(line):
+        return LineEnd.AS_IT_IS
     last, first = _LAST.search(line), _FIRST.match(following)
     if last is None or first is None:
         return LineEnd.SPACE

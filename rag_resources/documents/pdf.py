@@ -31,7 +31,7 @@ from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
 _HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
 """PDFium's marks for a hyphen at the end of a line, which differ between versions."""
 
-REVISION = 2
+REVISION = 3
 """Revision of the code that reads; raise it by 1 when a page is read in another way."""
 
 

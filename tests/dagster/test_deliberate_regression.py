@@ -155,7 +155,8 @@ def test_worse_weights_are_caught_named_and_not_promoted(
         f"| retrievers.semantic.weight | {RAPIDA.retrievers[SEMANTIC].weight} | 1.0 |",
     ]
     lost = said.metadata[label("lost")].value
-    assert shown(said, "causes").splitlines()[-1] == f"| la configuración | {lost} | 100 % |"
+    named = "la configuración: retrievers.fulltext.weight, retrievers.semantic.weight"
+    assert shown(said, "causes").splitlines()[-1] == f"| {named} | {lost} | 100 % |"
     refused = serving.run(PROMOTED)
     assert not refused.success
     assert "es peor que «rapida», que sirve: Hit_Rate@10 es peor" in failure_texts(refused)

@@ -25,6 +25,11 @@ VOCABULARY = Vocabulary.of(
         ("véase http://ejemplo.es/uno/-", "dos.pdf", LineEnd.WITHOUT_HYPHEN),
         ("el plan", "de la ciudad", LineEnd.SPACE),
         ("entre 2010 -", "y 2012", LineEnd.SPACE),
+        ("el plan 2026\u2013", "2030 de vivienda", LineEnd.AS_IT_IS),
+        ("la bomba GX-", "600", LineEnd.AS_IT_IS),
+        ("el 2026-", "11-27", LineEnd.AS_IT_IS),
+        ("entre 2010 \u2013", "2012", LineEnd.SPACE),
+        ("lo dijo\u2013", "3 veces", LineEnd.SPACE),
     ],
 )
 def test_line_ends(line: str, following: str, end: LineEnd) -> None:
