@@ -104,11 +104,9 @@ def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
     def waiting_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months in which notes wait, so that automation builds what depends on them.
 
-        The cursor holds what waited at the last request: what a run could not do is not asked for
-        again until something changes.
+        The cursor holds what waited at the last request, as far as it has waited ever since: what a
+        run could not do is not asked for again until something changes.
         """
-        if context.instance.get_runs_count(dg.RunsFilter(statuses=GOING_ON)):
-            return dg.SkipReason(Message.WAITING_NOTES_LATER)
         with open_application(settings) as application:
             known = monthly(settings).get_partition_keys()
             found = {
@@ -116,6 +114,12 @@ def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
                 for month in application.indexing.waiting_months()
                 if (key := f"{month.start:%Y-%m}-01") in known
             }
+        if context.instance.get_runs_count(dg.RunsFilter(statuses=GOING_ON)):
+            asked = json.loads(context.cursor or "{}")
+            left = {key: state for key, state in asked.items() if found.get(key) == state}
+            return dg.SensorResult(
+                skip_reason=dg.SkipReason(Message.WAITING_NOTES_LATER), cursor=json.dumps(left)
+            )
         cursor = json.dumps(found)
         if not found or cursor == context.cursor:
             return dg.SensorResult(

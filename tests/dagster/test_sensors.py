@@ -112,6 +112,34 @@ def test_a_note_that_was_restored_without_dagster_is_indexed(indexed: Project) -
         assert waiting.tick() == Message.WAITING_NOTES_NONE
 
 
+def test_a_note_restored_again_right_after_it_was_indexed_is_indexed_again(
+    indexed: Project,
+) -> None:
+    """Runs were going on at every tick since, so that the sensor has requested nothing."""
+    waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
+    let_half_a_minute_pass(indexed)
+    [(name, month)] = indexed.query(
+        "SELECT external_id, to_char(created_at, 'YYYY-MM-01') FROM notes ORDER BY id LIMIT 1"
+    )
+
+    def restore() -> None:
+        with open_application(load_settings()) as application:
+            application.notes.delete([application.notes.find(name).note_id])
+            application.notes.restore([name])
+
+    restore()
+    assert waiting.tick() == [(month, month)]
+    going_on = dg.DagsterRun(job_name="otro", status=dg.DagsterRunStatus.STARTED)
+    indexed.instance.add_run(going_on)
+    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
+    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    restore()
+    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    indexed.instance.delete_run(going_on.run_id)
+    assert waiting.tick() == [(month, month)]
+
+
 def test_a_note_that_was_chunked_while_its_month_was_embedded_is_embedded(
     indexed: Project,
 ) -> None:
