@@ -246,8 +246,8 @@ def _as_json(
             {"field": item.field, "before": item.before, "after": item.after}
             for item in found.changes
         ],
-        "flips": [_flip(found, flip) for flip in found.flips],
-        "shifts": [_shift(found, shift) for shift in found.shifts],
+        "flips": [_moved(found, flip) for flip in found.flips],
+        "shifts": [_moved(found, shift) for shift in found.shifts],
     }
 
 
@@ -286,29 +286,18 @@ def _evaluation(
     }
 
 
-def _flip(found: "EvaluationComparison", flip: "Flip") -> dict[str, Any]:
+def _moved(found: "EvaluationComparison", item: "Flip | Shift") -> dict[str, Any]:
+    """Return the ranks of a question in both, and what came above its note."""
     from rag_resources.evaluation.comparison_tables import note_names
 
     return {
-        "goldenId": str(flip.after.golden_id),
-        "query": flip.after.query,
-        "category": flip.after.category,
-        "rankBefore": flip.before.rank,
-        "rankAfter": flip.after.rank,
-        "servedBefore": flip.before.is_served,
-        "servedAfter": flip.after.is_served,
-        "relevantNotes": note_names(found, flip.after.relevant),
-        "newcomers": note_names(found, flip.newcomers),
-    }
-
-
-def _shift(found: "EvaluationComparison", shift: "Shift") -> dict[str, Any]:
-    from rag_resources.evaluation.comparison_tables import note_names
-
-    return {
-        "goldenId": str(shift.after.golden_id),
-        "query": shift.after.query,
-        "rankBefore": shift.before.rank,
-        "rankAfter": shift.after.rank,
-        "newcomers": note_names(found, shift.newcomers),
+        "goldenId": str(item.after.golden_id),
+        "query": item.after.query,
+        "category": item.after.category,
+        "rankBefore": item.before.rank,
+        "rankAfter": item.after.rank,
+        "servedBefore": item.before.is_served,
+        "servedAfter": item.after.is_served,
+        "relevantNotes": note_names(found, item.after.relevant),
+        "newcomers": note_names(found, item.newcomers),
     }

@@ -65,7 +65,8 @@ class Counterfactual:
         hidden: Notes that are not searched.
         rebuilt: Whether the word statistics are counted anew.
         together: The changes undone at once; empty for a single one.
-        fields: The fields of the configuration that are undone, if not all or only these differ.
+        fields: The fields of the configuration that are undone; empty if all its parts are, and
+            several differ.
     """
 
     undone: Change | None
