@@ -244,4 +244,6 @@ def variables(home: Path, database_url: str, dagster_url: str, corpus: Corpus) -
         "NOTES_SOURCE": str(corpus.notes),
         "GOLDEN_SOURCE": str(corpus.golden),
         "RAG_CONFIGURATIONS": str(CONFIGURATIONS),
+        # A busy machine must not decide what these tests want of the other gates.
+        "GATE__LATENCY_P95_MS": "60000",
     }
