@@ -25,6 +25,7 @@ from rag_resources.evaluation.summary import (
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 Judged = Callable[[Gates], dg.AssetCheckResult]
 
@@ -37,7 +38,7 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
         # Only a warning: notes can be indexed and searched without questions.
         return dg.AssetCheckResult(
             passed=False,
-            severity=dg.AssetCheckSeverity.WARN,
+            severity=WARN,
             description=Message.GOLDEN_EMPTY,
         )
     examples = "\n".join(entry.finding for entry in broken[:EXAMPLES])
@@ -57,7 +58,7 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     findings = drift.findings
     return dg.AssetCheckResult(
         passed=not findings,
-        severity=dg.AssetCheckSeverity.WARN,
+        severity=WARN,
         metadata=labelled(
             {
                 "notes_gone": len(drift.gone),
@@ -99,17 +100,22 @@ class Gate(NamedTuple):
     @property
     def severity(self) -> dg.AssetCheckSeverity:
         """How serious a failure is."""
-        return dg.AssetCheckSeverity.ERROR if self.stops else dg.AssetCheckSeverity.WARN
+        return ERROR if self.stops else WARN
+
+    def result(self, gates: Gates) -> dg.AssetCheckResult:
+        """Return the verdict on an evaluation; one that only warns says so itself."""
+        result = self.judged(gates)
+        return result if self.stops else result._replace(severity=self.severity)
 
     def told(self, gates: Gates) -> dg.AssetCheckEvaluation:
         """Return what the check says of an evaluation, for Dagster's log."""
-        result = self.judged(gates)
+        result = self.result(gates)
         return dg.AssetCheckEvaluation(
             asset_key=evaluation_key(self.configuration),
             check_name=self.name,
             passed=result.passed,
             metadata=result.metadata,
-            severity=self.severity,
+            severity=result.severity,
             description=result.description,
             blocking=False,
         )
@@ -171,12 +177,13 @@ def _build_check(gate: Gate) -> dg.AssetChecksDefinition:
     def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
         evaluation = rag.evaluations.latest(gate.configuration)
         if evaluation is None:
-            result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
-        else:
-            result = gate.judged(rag.evaluations.gates(evaluation))
-            if gate.judged is regression_result:
-                result = _attributed(result, context, rag.evaluations, evaluation)
-        return result._replace(severity=gate.severity)
+            return dg.AssetCheckResult(
+                passed=False, severity=gate.severity, description=Message.NOT_EVALUATED
+            )
+        result = gate.result(rag.evaluations.gates(evaluation))
+        if gate.judged is regression_result:
+            result = _attributed(result, context, rag.evaluations, evaluation)
+        return result
 
     return check
 
@@ -251,15 +258,16 @@ def _answers_result(
     measured = (
         {"share": found.mean, "share_low": found.low, "share_high": found.high} if found else {}
     )
+    is_unmeasured = found is None and not gates.disturbance
     return dg.AssetCheckResult(
-        passed=state.allows_promotion,
+        passed=state.allows_promotion and not is_unmeasured,
+        # What was not measured stops nothing, but is not shown as passed either.
+        severity=WARN if is_unmeasured else ERROR,
         metadata=labelled(
             {
                 **measured,
                 "threshold": threshold,
-                "state": (
-                    GATE_WORDS[state] if found or gates.disturbance else Message.GATE_UNMEASURED
-                ),
+                "state": Message.GATE_UNMEASURED if is_unmeasured else GATE_WORDS[state],
             }
         ),
         description=gates.disturbance or said,
@@ -324,8 +332,7 @@ def _attributed(
     compared = evaluations.compare_with_serving(evaluation)
     if compared is None:
         return result
-    return dg.AssetCheckResult(
-        passed=result.passed,
+    return result._replace(
         metadata={
             **result.metadata,
             **labelled(
@@ -336,6 +343,5 @@ def _attributed(
                     ),
                 }
             ),
-        },
-        description=result.description,
+        }
     )
