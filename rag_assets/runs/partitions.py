@@ -21,9 +21,7 @@ def monthly(settings: Settings) -> dg.MonthlyPartitionsDefinition:
 
 def month_window(key: str) -> TimeWindow:
     """Return the window of a partition, whose key is the first day of the month."""
-    start = datetime.strptime(key, "%Y-%m-%d").replace(tzinfo=UTC)
-    later, month = divmod(start.month, 12)
-    return TimeWindow(start, start.replace(year=start.year + later, month=month + 1))
+    return TimeWindow.of_month(datetime.strptime(key, "%Y-%m-%d").replace(tzinfo=UTC))
 
 
 def full_window(settings: Settings) -> TimeWindow:

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import product
 from uuid import UUID
 
 from rag_resources.application.vectors import EMBEDDINGS, WINDOWS, ChunkVectors
@@ -10,21 +13,28 @@ from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
-from rag_resources.indexing.chunk import ChunkReport, Progress, chunk_window
+from rag_resources.indexing.chunk import ChunkReport, Progress, chunk_window, no_progress
 from rag_resources.indexing.embed import embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.indexing.verify import find_broken_notes
-from rag_resources.ingestion.content_settings import require_model, require_settings
+from rag_resources.ingestion.content_settings import (
+    CHUNKING_SETTINGS,
+    require_model,
+    require_settings,
+)
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
 from rag_resources.store.document_list import refresh_statuses
 from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import ModelContents, register_model
-from rag_resources.store.notes import count_notes, external_ids
+from rag_resources.store.notes import count_notes, external_ids, fetch_notes
 from rag_resources.store.progress import WaitingMonth, index_is_current, list_waiting_months
 from rag_resources.store.queues import count_pending
+
+_AT_ONCE = 100
+"""Most notes of one moment that are indexed outside a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +180,48 @@ class Indexing:
         return adopt_vectors(self.database, self.embedder(self.note_model), window)
 
     # --- Notes
+
+    def index_like_their_months(self, note_ids: Collection[UUID]) -> bool:
+        """Index some notes at once, as far as other notes of their months are.
+
+        Args:
+            note_ids: Few notes, which wait to be indexed.
+
+        Returns:
+            Whether all of them have now what the others have. What is left, the next run does.
+
+        Raises:
+            SettingsChangedError: The way of chunking is not that of the other notes.
+            ProviderError: A model is not usable; what was made before stays.
+        """
+        self.require_settings(CHUNKING_SETTINGS)
+        with self.database.transaction() as connection:
+            notes = fetch_notes(connection, note_ids).values()
+        moments = sorted({note.created_at for note in notes})
+        outcomes = [self._index_like_its_month(moment) for moment in moments]
+        return all(outcomes)
+
+    def _index_like_its_month(self, moment: datetime) -> bool:
+        own, month = TimeWindow.of_moment(moment), TimeWindow.of_month(moment)
+        others = self.count_notes(month) - self.count_notes(own)
+
+        def is_due(left: Callable[[TimeWindow], int]) -> bool:
+            """Whether a note waits for what other notes of the month, if there are any, have."""
+            waiting = left(own)
+            return waiting > 0 and (not others or left(month) - waiting < others)
+
+        if not is_due(self.left_to_chunk) or self.left_to_chunk(own) > _AT_ONCE:
+            return False
+        self.register_note_model()
+        failed = [*self.embed_notes(own).failed]
+        report = self.chunk(own, progress=no_progress)
+        failed += report.failed
+        kinds = (self.embeddings, self.windows)
+        for vectors, model in product(kinds, self.settings.embedding_models):
+            if is_due(partial(vectors.left, model)):
+                failed += vectors.embed(model, own, progress=no_progress).failed
+        self.refresh_statistics(rewritten=report.chunks)
+        return not failed
 
     def count_notes(self, window: TimeWindow) -> int:
         """Count the notes of a window."""

@@ -14,6 +14,7 @@ from rag_resources.cli.output import (
     confirmed,
     console,
     note,
+    progress,
     say,
     table,
     warn,
@@ -21,12 +22,14 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from uuid import UUID
 
+    from rag_resources.application import Application
     from rag_resources.store.notes import StoredNote
     from rag_resources.store.tombstones import Tombstone
 
@@ -152,15 +155,26 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
     }
     with application() as opened:
         restored = opened.notes.restore(names)
+        if not as_json:
+            for each in restored:
+                say(messages[each.outcome].format(name=each.external_id))
+        back = [each.note_id for each in restored if each.outcome is Restoration.RESTORED]
+        is_indexed = bool(back) and _indexed_again(opened, back)
     if as_json:
-        write_json(
-            {"notes": [{"externalId": e.external_id, "outcome": e.outcome} for e in restored]}
-        )
-        return
-    for each in restored:
-        say(messages[each.outcome].format(name=each.external_id))
-    if any(each.outcome is Restoration.RESTORED for each in restored):
-        say(Message.NOTE_RESTORED_NEXT)
+        outcomes = [{"externalId": e.external_id, "outcome": e.outcome} for e in restored]
+        write_json({"notes": outcomes, "indexed": is_indexed})
+    elif back:
+        say(Message.NOTE_RESTORED_INDEXED if is_indexed else Message.NOTE_RESTORED_NEXT)
+
+
+def _indexed_again(opened: "Application", note_ids: "Sequence[UUID]") -> bool:
+    """Index restored notes, and return whether that is done; they are restored in any case."""
+    try:
+        with progress(Message.NOTES_INDEXED_AGAIN):
+            return opened.indexing.index_like_their_months(note_ids)
+    except RagError as error:
+        warn(Message.NOTES_NOT_INDEXED.format(reason=error.message))
+        return False
 
 
 def _confirmed(notes: "Sequence[StoredNote]", questions: int) -> bool:

@@ -1971,6 +1971,9 @@ class Message:
     NOTE_IS_DELETED: Template
     NOTE_RESTORED: Template
     NOTE_RESTORED_NEXT: Template
+    NOTE_RESTORED_INDEXED: Template
+    NOTES_INDEXED_AGAIN: Template
+    NOTES_NOT_INDEXED: Template
     NOTE_LIFTED: Template
     NOTE_NOT_DELETED: Template
     NOTE_KEPT: Template

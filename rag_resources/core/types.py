@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -301,12 +301,28 @@ class RetrievalResponse:
         }
 
 
+INSTANT = timedelta(microseconds=1)
+"""The smallest difference between two PostgreSQL times."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
     """A half-open time range with timezone-aware ends: one monthly partition, or several."""
 
     start: datetime
     end: datetime
+
+    @classmethod
+    def of_month(cls, moment: datetime) -> "TimeWindow":
+        """Return the month of a moment, in UTC."""
+        start = moment.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        later, month = divmod(start.month, 12)
+        return cls(start, start.replace(year=start.year + later, month=month + 1))
+
+    @classmethod
+    def of_moment(cls, moment: datetime) -> "TimeWindow":
+        """Return the shortest window that has this moment in it."""
+        return cls(moment, moment + INSTANT)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from threading import Lock
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import psycopg
 
-from rag_resources.core.types import TimeWindow
+from rag_resources.core.types import INSTANT, TimeWindow
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
@@ -25,9 +25,6 @@ from rag_resources.store.models import keep_model
 
 WORKERS = 2
 """Batches under way at once, each in its connection: one is written while another is embedded."""
-
-_INSTANT = timedelta(microseconds=1)
-"""The smallest difference between two PostgreSQL times."""
 
 
 @dataclass
@@ -202,7 +199,7 @@ def _embed_next(
             claimed = _claim(connection, queue, model, shared)
             if not claimed:
                 return None
-            shared.rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
+            shared.rest = TimeWindow(window.start, claimed[-1].created_at + INSTANT)
             batch: EmbeddedBatch | None
             try:
                 with connection.transaction():

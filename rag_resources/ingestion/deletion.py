@@ -42,6 +42,7 @@ class Restoration(StrEnum):
 class Restored:
     """The outcome for one note."""
 
+    note_id: UUID
     external_id: str
     outcome: Restoration
 
@@ -100,11 +101,12 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
     notes, _ = list_notes(connection, tenant=tenant, name=name)
     tombstones, _ = list_tombstones(connection, tenant=tenant, name=name)
     if notes and not tombstones:
-        return Restored(_only(notes, name).external_id, Restoration.NOT_DELETED)
+        note = _only(notes, name)
+        return Restored(note.note_id, note.external_id, Restoration.NOT_DELETED)
     tombstone = _latest(connection, name, tenant=tenant)
     if tombstone.note is None:
         lift_tombstone(connection, tombstone)
-        return Restored(tombstone.external_id, Restoration.LIFTED)
+        return Restored(tombstone.note_id, tombstone.external_id, Restoration.LIFTED)
     if any(
         note.note_id == tombstone.note_id
         or (note.source, note.external_id) == (tombstone.source, tombstone.external_id)
@@ -112,7 +114,7 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
     ):
         raise InvalidParameterError(Message.NOTE_NEWER_VERSION.format(name=shown(name)), name=name)
     lift_tombstone(connection, tombstone)
-    return Restored(tombstone.external_id, Restoration.RESTORED)
+    return Restored(tombstone.note_id, tombstone.external_id, Restoration.RESTORED)
 
 
 def _latest(connection: Connection, name: str, *, tenant: str) -> Tombstone:

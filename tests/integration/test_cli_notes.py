@@ -13,12 +13,14 @@ from typing import Any, TextIO
 import psycopg
 import pytest
 
+from rag_resources.application import open_application
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.settings import Settings
+from rag_resources.indexing.chunk import no_progress
+from rag_resources.settings import Settings, load_settings
 from rag_resources.store.notes import note_id
 from tests.command_line import Outcome, call_rag
-from tests.corpus import Corpus, Draft
+from tests.corpus import ALWAYS, Corpus, Draft
 from tests.waiting import wait_until
 
 RAG = (sys.executable, "-m", "rag_resources.cli")
@@ -135,6 +137,66 @@ def test_a_note_is_deleted_stays_away_and_is_restored(
     assert row(database, "gata") == before
     assert names(rag, "--deleted") == []
     assert rag("ingest", folder, "--json").json["unchanged"] == 3
+
+
+def index_all() -> None:
+    """What an indexing run makes, of one model."""
+    with open_application(load_settings()) as application:
+        indexing, model = application.indexing, application.serving.now().config.model
+        application.notes.accept_settings(application.notes.content_settings().source)
+        indexing.register_note_model()
+        indexing.embed_notes(ALWAYS)
+        indexing.chunk(ALWAYS, progress=no_progress)
+        for vectors in (indexing.embeddings, indexing.windows):
+            vectors.register(model)
+            vectors.embed(model, ALWAYS, progress=no_progress)
+        indexing.refresh_statistics(rewritten=len(TEXTS))
+
+
+def test_a_restored_note_is_found_as_before_at_once(rag: Rag) -> None:
+    """By its meaning too: it is indexed like the other notes of its month."""
+    index_all()
+    before = rag("retrieve", QUESTION, "--config", "hybrid_windows", "--json").json["results"]
+    assert rag("notes", "delete", "gata", "--yes").code == 0
+    restored = rag("notes", "restore", "gata")
+    assert (restored.code, restored.err) == (0, "")
+    assert Message.NOTE_RESTORED_INDEXED in restored.out
+    after = rag("retrieve", QUESTION, "--config", "hybrid_windows", "--json").json["results"]
+    of_all = [[(r["noteId"], r["content"], r["score"]) for r in found] for found in (before, after)]
+    assert of_all[0] == of_all[1]
+    with open_application(load_settings()) as application:
+        assert application.serving.now().config.model not in application.indexing.pending()
+        assert application.indexing.notes_left_to_embed(ALWAYS) == 0
+    assert rag("notes", "delete", "gata", "--yes").code == 0
+    assert rag("notes", "restore", "gata", "--json").json == {
+        "notes": [{"externalId": "gata", "outcome": "restored"}],
+        "indexed": True,
+    }
+
+
+def test_the_only_note_of_its_month_is_indexed_when_it_is_restored(rag: Rag, folder: Path) -> None:
+    """No other note says whether the month is indexed; a run would have done it."""
+    (folder / "sola.md").write_text(
+        "---\nid: sola\nfecha: 2025-05-05\n---\nUna sola nota.\n", "utf-8"
+    )
+    assert rag("ingest", folder).code == 0
+    index_all()
+    assert rag("notes", "delete", "sola", "--yes").code == 0
+    assert Message.NOTE_RESTORED_INDEXED in rag("notes", "restore", "sola").out
+
+
+def test_a_note_that_cannot_be_indexed_now_is_restored_all_the_same(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is told, and what indexes it."""
+    index_all()
+    assert rag("notes", "delete", "gata", "--yes").code == 0
+    monkeypatch.setenv("CHUNKING__MAX_TOKENS", "400")
+    restored = rag("notes", "restore", "gata")
+    assert restored.code == 0
+    assert "No se puede indexar ahora: " in restored.err
+    assert Message.NOTE_RESTORED_NEXT in restored.out
+    assert names(rag) == ["huerto", "furgo", "gata"]
 
 
 def test_all_notes_of_a_source_may_be_deleted(rag: Rag, folder: Path) -> None:
