@@ -45,6 +45,7 @@ class DocumentSummary:
         needs_ocr: Pages without text that nobody has reviewed.
         low_quality: Pages below the quality required for search that nobody has reviewed.
         quality: Average of its pages; None if it was not assessed.
+        failed_stages: The stages in which the document, or a page, failed.
         first_failure: That of the whole document or of the first page; None if there was none.
         held: Whether a new reading waits for a person.
     """
@@ -67,6 +68,7 @@ class DocumentSummary:
     low_quality: int
     quality: float | None
     failures: int
+    failed_stages: frozenset[str]
     notes: int
     chunks: int
     held: bool
@@ -347,6 +349,7 @@ def _summary(row: Any) -> DocumentSummary:
         low_quality=row.low_quality,
         quality=row.quality,
         failures=row.failures,
+        failed_stages=frozenset(row.failed_stages),
         notes=row.notes,
         chunks=row.chunks,
         held=row.held,

@@ -253,13 +253,15 @@ WHERE s.id = d.id AND s.status <> d.status;
 -- params:  tenant text, name text or null (only those with this id, address or title), id uuid or null (that name as an
 --          id), row_limit int or null
 -- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
---          low_quality bigint (pages nobody has reviewed), failures bigint, notes bigint, chunks bigint, quality double
---          precision or null, held bool, total bigint (without the limit); of its first failure: failed_page int or
---          null, stage text or null, code text or null, details jsonb or null
+--          low_quality bigint (pages nobody has reviewed), failures bigint, failed_stages text[] (without
+--          order), notes bigint, chunks bigint, quality double precision or null, held bool, total bigint (without the
+--          limit); of its first failure: failed_page int or null, stage text or null, code text or null, details jsonb
+--          or null
 SELECT
     d.*, a.addresses, p.pages, p.words, p.needs_ocr, p.low_quality, p.quality,
     r.page_number AS failed_page, r.stage, r.code, r.details,
     (SELECT count(*) FROM document_failures AS f WHERE f.document_id = d.id) AS failures,
+    array(SELECT DISTINCT f.stage FROM document_failures AS f WHERE f.document_id = d.id) AS failed_stages,
     (SELECT count(*) FROM notes AS n WHERE n.document_id = d.id) AS notes,
     (SELECT count(*) FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id WHERE n.document_id = d.id) AS chunks,
     (SELECT count(*) FROM document_extractions AS e WHERE e.document_id = d.id AND e.state = 'held') > 0 AS held,

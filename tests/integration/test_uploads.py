@@ -153,6 +153,21 @@ def test_an_upload_is_read_and_deleted(
     assert "rag document delete" in again.json()["error"]
 
 
+def test_a_list_shows_the_stage_that_failed(
+    api: ApiServer, keys: dict[str, str], application: Application
+) -> None:
+    """As the page of the document does."""
+    broken = post(api, keys["writer"], b"%PDF-1.7\nno", "roto.pdf").json()["id"]
+    read(application)
+    headers = {"authorization": f"Bearer {keys['reader']}"}
+    listed = api.client.get(DOCUMENTS, headers=headers).json()["documents"]
+    [row] = [each for each in listed if each["id"] == broken]
+    assert (row["status"], row["stages"]["extracting"]) == ("failed", "failed")
+    assert row["stages"]["chunking"] == "waiting"
+    shown = show(api, keys["reader"], broken).json()
+    assert row == {key: value for key, value in shown.items() if key != "failures"}
+
+
 def test_a_repeated_request_changes_nothing(api: ApiServer, keys: dict[str, str]) -> None:
     first = post(api, keys["writer"], ACTA, "acta.txt", idempotency_key="a-1").json()
     again = post(api, keys["writer"], ACTA, "acta.txt", idempotency_key="a-1")

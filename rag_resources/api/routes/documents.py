@@ -205,11 +205,8 @@ def _unknown(document_id: UUID) -> ProblemError:
 
 
 def _summary(document: DocumentSummary, details: DocumentDetails | None = None) -> dict[str, Any]:
-    failures = details.failures if details else ()
     stages = stages_of(
-        document.status,
-        {each.stage for each in failures},
-        has_file=document.file_sha256 is not None,
+        document.status, document.failed_stages, has_file=document.file_sha256 is not None
     )
     row = {
         "id": document.document_id,
@@ -234,7 +231,8 @@ def _summary(document: DocumentSummary, details: DocumentDetails | None = None) 
     }
     if details is not None:
         row["failures"] = [
-            {"page": each.page, "stage": each.stage, "reason": each.reason} for each in failures
+            {"page": each.page, "stage": each.stage, "reason": each.reason}
+            for each in details.failures
         ]
     encoded: dict[str, Any] = jsonable_encoder(row)
     return encoded
