@@ -39,7 +39,7 @@ class DocumentSummary:
     """A document.
 
     Attributes:
-        addresses: Each with `source`, `address` and `missingSince`.
+        addresses: Each with `source`, `address` and `missingSince`; those of its source first.
         page_count: Pages of the file; None before it was read.
         pages: Pages that were read.
         needs_ocr: Pages without text that nobody has reviewed.
@@ -76,7 +76,7 @@ class DocumentSummary:
 
     @property
     def address(self) -> str:
-        """Its first address."""
+        """Its address in its own source, which stays when the same file comes from elsewhere."""
         return str(self.addresses[0]["address"]) if self.addresses else str(self.document_id)
 
 

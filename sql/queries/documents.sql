@@ -271,7 +271,7 @@ LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
             jsonb_build_object('source', x.source, 'address', x.address, 'missingSince', x.missing_since)
-            ORDER BY x.address
+            ORDER BY x.source <> d.source, x.address
         ) AS addresses
     FROM document_addresses AS x WHERE x.document_id = d.id
 ) AS a ON TRUE
@@ -309,7 +309,8 @@ WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
 SELECT a.address, f.code, f.details
 FROM documents AS d
 LEFT JOIN LATERAL (
-    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id ORDER BY x.address LIMIT 1
+    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id
+    ORDER BY x.source <> d.source, x.address LIMIT 1
 ) AS a ON TRUE
 LEFT JOIN LATERAL (
     SELECT x.code, x.details FROM document_failures AS x
@@ -344,7 +345,8 @@ SELECT
     greatest((SELECT count(*) FROM document_pages AS p WHERE p.document_id = d.id), e.page_count) AS pages
 FROM documents AS d
 LEFT JOIN LATERAL (
-    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id ORDER BY x.address LIMIT 1
+    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id
+    ORDER BY x.source <> d.source, x.address LIMIT 1
 ) AS a ON TRUE
 LEFT JOIN LATERAL (
     SELECT x.code, x.details FROM document_failures AS x

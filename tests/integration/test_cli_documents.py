@@ -8,6 +8,7 @@ import pytest
 
 from rag_resources.application import open_application
 from rag_resources.core.messages import Message
+from rag_resources.documents.uploads import check_upload, keep
 from rag_resources.settings import SAMPLE, load_settings
 from tests.command_line import OF_DOCUMENTS, Outcome, call_rag, documented_commands, isolate
 from tests.corpus import ALWAYS, SMALL, Corpus
@@ -80,6 +81,17 @@ def test_the_commands_of_the_page_do_what_it_shows(
         assert done.code == 0, (arguments, done.out, done.err)
         missing = [word for word in re.findall(r"[^\W_]{3,}", shown) if word not in done.out]
         assert missing == [], (arguments, done.out)
+
+
+def test_a_file_that_is_uploaded_too_keeps_its_name(call: Call, tmp_path: Path) -> None:
+    """That of the folder, which a person knows; the upload's has an identifier in it."""
+    content = (tmp_path / "docs" / "plan_2024.pdf").read_bytes()
+    with open_application(load_settings()) as application:
+        received = check_upload(content, "a.pdf", tenant=application.settings.tenant)
+        keep(application.documents.files, received, content)
+        assert application.documents.register(received).address == "plan_2024.pdf"
+    listed = call("list", "--json").json["documents"]
+    assert "plan_2024.pdf" in [each["addresses"][0]["address"] for each in listed]
 
 
 def test_documents_are_listed_shown_reviewed_verified_and_deleted(
