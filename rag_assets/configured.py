@@ -17,12 +17,10 @@ class Configured:
     Attributes:
         settings: Every model in them exists.
         configurations: By name; only those whose model is switched on, or that need no vectors.
-        switched_off: The names of the others.
     """
 
     settings: Settings
     configurations: Configurations
-    switched_off: tuple[str, ...] = ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -68,12 +66,5 @@ def read_configured(settings: Settings) -> Configured:
         for item in found.values()
         if not is_model_name(item.retrieval.model)
     ]
-    # A model that is not switched on takes the configurations that need its vectors with it.
-    made_of = {
-        name: item for name, item in found.items() if settings.makes_vectors_for(item.retrieval)
-    }
-    return Configured(
-        settings,
-        Configurations(made_of, (*found.problems, *problems)),
-        switched_off=tuple(sorted(found.keys() - made_of.keys())),
-    )
+    named = Configurations(found, (*found.problems, *problems))
+    return Configured(settings, named.switched_on(settings.makes_vectors_for))

@@ -222,8 +222,8 @@ def print_results(
     ]
     if references:
         console.print(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
-    if configured.switched_off:
-        names = ", ".join(configured.switched_off)
+    if off := configured.configurations.switched_off:
+        names = ", ".join(sorted(off))
         console.print(Message.RESULTS_SWITCHED_OFF.format(names=names))
     if promotion:
         console.print(

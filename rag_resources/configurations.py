@@ -3,7 +3,7 @@
 Their type is in `core.configuration`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,21 +46,40 @@ class Configurations(dict[str, NamedConfiguration]):
 
     Attributes:
         problems: What is wrong with each file that was left out, with its path and line.
+        switched_off: Those that `switched_on` left out.
     """
 
     def __init__(
-        self, valid: Mapping[str, NamedConfiguration], problems: Sequence[str] = ()
+        self,
+        valid: Mapping[str, NamedConfiguration],
+        problems: Sequence[str] = (),
+        switched_off: Mapping[str, NamedConfiguration] | None = None,
     ) -> None:
         super().__init__(valid)
         self.problems = tuple(problems)
+        self.switched_off = dict(switched_off or {})
+
+    def switched_on(self, has_vectors: Callable[[RetrievalConfig], bool]) -> "Configurations":
+        """Return those whose vectors are made: a model that is off takes its own with it."""
+        on = {name: item for name, item in self.items() if has_vectors(item.retrieval)}
+        off = {name: item for name, item in self.items() if name not in on}
+        return Configurations(on, self.problems, off)
 
     def named(self, name: str) -> NamedConfiguration:
         """Return a configuration.
 
         Raises:
-            InvalidConfigurationError: No valid file has this name. The message lists those that
-                there are, and what is wrong with the others.
+            InvalidConfigurationError: No valid file has this name, or its model is switched off.
+                The message lists those that there are, and what is wrong with the others.
         """
+        if off := self.switched_off.get(name):
+            notes = off.retrieval.unit == "notes"
+            headline = Message.CONFIGURATION_MODEL_OFF.format(
+                name=name,
+                model=off.retrieval.model,
+                setting="NOTE_EMBEDDING_MODEL" if notes else "EMBEDDING_MODELS",
+            )
+            raise InvalidConfigurationError(headline, [])
         if name not in self:
             known = ", ".join(self)
             headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)

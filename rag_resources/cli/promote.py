@@ -21,9 +21,10 @@ def promote(
 ) -> None:
     """Promote a candidate, by default the best one."""
     with application() as app, working(Message.PROMOTE_WORKING):
+        configurations = app.configurations.switched_on(app.settings.makes_vectors_for)
         if config is not None:
-            app.configuration(config)  # An unknown name is bad input.
-        outcome = app.serving.promote(app.configurations, name=config, run_id=None)
+            configurations.named(config)  # An unknown name is bad input.
+        outcome = app.serving.promote(configurations, name=config, run_id=None)
     if as_json:
         write_json(_as_json(outcome))
     else:

@@ -958,6 +958,19 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
     assert f"antes de «{CONFIGURATION}» no sirvió ninguna otra" in last.err
 
 
+def test_promote_refuses_a_configuration_whose_model_is_switched_off(
+    indexed: Rag, candidate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New notes would not get the vectors that it searches."""
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
+    refused = indexed("promote", candidate)
+    told = Message.CONFIGURATION_MODEL_OFF.format(
+        name=candidate, model=MODEL, setting="EMBEDDING_MODELS"
+    )
+    assert (refused.code, refused.out) == (2, "")
+    assert told in refused.err
+
+
 def test_promote_refuses_what_does_not_pass_and_says_why(
     indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
 ) -> None:
