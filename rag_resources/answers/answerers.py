@@ -43,7 +43,7 @@ def sentence_model() -> SentenceModel:
 
 
 EXTRACTIVE_VERSION = version_of(
-    "extractive-8",
+    "extractive-9",
     [
         asdict(rules().words),
         asdict(rules().sentences),

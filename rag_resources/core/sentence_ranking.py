@@ -228,12 +228,18 @@ def rank_sentences(
     }
     ranked.sort(key=lambda item: (item.names_only, -item.score, item.sentence not in matched))
     if _kind(question, language) in _AMOUNTS and ranked and not ranked[0].has_figure:
-        return _completed(ranked)
+        return _with_amount(question, ranked, language)
     return ranked
 
 
-def _completed(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
-    """Mark the sentence soon after the first one that has the amount, if there is one."""
+def _with_amount(
+    question: str, ranked: Sequence[RankedSentence], language: str
+) -> list[RankedSentence]:
+    """Mark the sentence soon after the first one that has the amount.
+
+    If there is none, only those sentences are returned that have an amount and a word of what it is
+    asked of, because another one is no answer; all of them if none has.
+    """
     first = ranked[0].sentence
     after = sorted(
         (
@@ -246,7 +252,15 @@ def _completed(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
         key=lambda item: item.sentence.span.start,
     )
     completing = next((item for item in after[:COMPLETED_WITHIN] if item.has_figure), None)
-    return [replace(item, completes=True) if item is completing else item for item in ranked]
+    if completing:
+        return [replace(item, completes=True) if item is completing else item for item in ranked]
+    subject = _beginnings(content(_without_kind(question, language), language))
+
+    def has_amount(item: RankedSentence) -> bool:
+        is_about = subject & _beginnings(_content(item.sentence.text))
+        return item.has_figure and not item.names_only and bool(is_about)
+
+    return list(filter(has_amount, ranked)) or list(ranked)
 
 
 def sentence_features(
@@ -352,6 +366,12 @@ def _kind(question: str, language: str) -> str:
     """Return the kind of answer that a question asks for; empty if no rule matches."""
     folded = fold(question)
     return next((kind for kind, own in _patterns(language) if own.search(folded)), "")
+
+
+def _without_kind(question: str, language: str) -> str:
+    """Return a question without the words that say which kind of answer it asks for."""
+    own = dict(_patterns(language))[_kind(question, language)]
+    return own.sub(" ", fold(question))
 
 
 def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:

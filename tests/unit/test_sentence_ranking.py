@@ -200,6 +200,34 @@ def test_a_price_is_an_amount_and_not_any_number(question: str, text: str, has_n
 
 
 @pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "¿Cuánto cobra el hospital por una radiografía?",
+            "El hospital hace analíticas y cada radiografía. Abre por las tardes. Llama antes.\n\n"
+            "Prueba | Precio\nAnalítica | 31 €\nRadiografía | 45 €",
+            "Radiografía | 45 €",
+        ),
+        (
+            "¿Cuánto costó el ascensor del portal?",
+            "El ascensor del portal se paró. Vino Luis. Nadie supo más. El seto costó 90 €.",
+            "El ascensor del portal se paró.",
+        ),
+        (
+            "¿Qué temperatura marca la nevera?",
+            "La nevera marca mucho. Suena. Gotea. La nevera grande está a 8 grados.",
+            "La nevera grande está a 8 grados.",
+        ),
+    ],
+)
+def test_a_sentence_with_the_amount_comes_first_if_it_is_about_what_is_asked(
+    question: str, text: str, answer: str
+) -> None:
+    """The amount is in none of the two sentences after the best one."""
+    assert first_of(question, ScoredPassage(text)) == answer
+
+
+@pytest.mark.parametrize(
     ("text", "has_number"),
     [
         ("La temperatura se anota dos veces al día.", -1),
