@@ -43,6 +43,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.messages import Message
 from rag_resources.database.faults import fault_of
 from rag_resources.ingestion.content_source import ContentSource
+from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
 
 
@@ -100,11 +101,11 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         if not application.golden.entries():
             tell_how_to_evaluate()
             tell_unread_again(unread)
-            _succeeded(progress)
+            _succeeded(progress, settings)
             _end_with(bad_notes)
             return
         if questions:
-            _succeeded(questions)
+            _succeeded(questions, settings)
         stale = application.evaluations.stale(configured.configurations)
         phase = evaluating(stale)
         tell_phase(console, phase)
@@ -115,9 +116,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
         print_results(console, application, configured, before)
         tell_unread_again(unread)
-        _succeeded(promotion)
-        _succeeded(report)
-        _succeeded(progress)
+        _succeeded(promotion, settings)
+        _succeeded(report, settings)
+        _succeeded(progress, settings)
     _end_with(bad_notes)
 
 
@@ -158,8 +159,8 @@ class _Runs:
         }
         result = self.execute(job, tags=window, ops=ops)
         if failed_for_notes_only(self.instance, result):
-            return [_reason(result)]
-        _succeeded(result)
+            return [_reason(result, self.settings)]
+        _succeeded(result, self.settings)
         return []
 
     def questions(self, *, ops: Mapping[str, Any] | None = None) -> dg.ExecuteInProcessResult:
@@ -172,7 +173,7 @@ class _Runs:
         """
         result = self.execute("golden", ops=ops, asset_selection=[GOLDEN_DATASET])
         if not result.get_asset_materialization_events():
-            _succeeded(result)
+            _succeeded(result, self.settings)
         elif not result.success:
             warn(Message.QUESTIONS_UNUSABLE)
         return result
@@ -204,14 +205,17 @@ class _Runs:
         return result
 
 
-def _succeeded(result: dg.ExecuteInProcessResult) -> None:
+def _succeeded(result: dg.ExecuteInProcessResult, settings: Settings) -> None:
     if not result.success:
-        raise RagError(_reason(result))
+        raise RagError(_reason(result, settings))
 
 
-def _reason(result: dg.ExecuteInProcessResult) -> str:
-    reasons = failure_reasons(result.all_events)
-    return Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons)
+def _reason(result: dg.ExecuteInProcessResult, settings: Settings) -> str:
+    ui = running_program(settings.rag_home, UI)
+    where = Message.RUN_OPEN_AT.format(url=ui.address) if ui else Message.RUN_OPEN
+    return Message.RUN_ENDED_BADLY.format(
+        run_id=result.run_id, reason=failure_reasons(result.all_events), where=where
+    )
 
 
 def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> bool:
@@ -238,4 +242,4 @@ def _evaluate(
         return
     result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])
     if application.evaluations.stale(configured.configurations):
-        _succeeded(result)
+        _succeeded(result, runs.settings)

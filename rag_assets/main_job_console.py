@@ -33,6 +33,7 @@ from rag_resources.core.tables import ReportTable
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
+from rag_resources.programs import UI, running_program
 from rag_resources.store.document_list import UnreadDocument
 from rag_resources.store.promotions import Promotion
 
@@ -222,7 +223,8 @@ def print_results(
     ]
     if references:
         console.print(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
-    if off := configured.configurations.switched_off:
+    off = configured.configurations.switched_off
+    if off:
         names = ", ".join(sorted(off))
         console.print(Message.RESULTS_SWITCHED_OFF.format(names=names))
     if promotion:
@@ -236,7 +238,11 @@ def print_results(
             application.serving.refusals(configured.configurations) if ahead or changed else {}
         )
         if before and changed:
-            console.print(replaced(before.configuration, reasons))
+            name = before.configuration
+            if switched_off := off.get(name):
+                model = switched_off.retrieval.model
+                reasons[name] = Message.REPLACED_MODEL_OFF.format(model=model)
+            console.print(replaced(name, reasons))
         if ahead:
             console.print(Message.RESULTS_AHEAD)
             names_of: dict[str, list[str]] = {}
@@ -247,7 +253,9 @@ def print_results(
                 console.print(told)
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
-    console.print(Message.RESULTS_NEXT)
+    ui = running_program(application.settings.rag_home, UI)
+    where = Message.RESULTS_UI_AT.format(url=ui.address) if ui else Message.RESULTS_UI
+    console.print(Message.RESULTS_NEXT.format(where=where))
 
 
 def replaced(name: str, refusals: Mapping[str, str]) -> str:

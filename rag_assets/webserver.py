@@ -19,7 +19,7 @@ from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
-from rag_resources.programs import announced
+from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
 STOP_TIMEOUT_S = 30
@@ -47,14 +47,19 @@ def serve(settings: Settings) -> int:
         0 after an interruption, otherwise the exit code of the process that ended.
 
     Raises:
-        InvalidParameterError: The given port is in use.
+        InvalidParameterError: The given port is in use, or the UI is served already: two daemons
+            would work on the same data.
     """
     host, wanted = settings.ui_host, settings.ui_port
+    if running := running_program(settings.rag_home, UI):
+        told = Message.UI_RUNS_ALREADY.format(url=running.address, pid=running.pid)
+        raise InvalidParameterError(told, pid=running.pid)
     if not has_address(host):
         raise InvalidParameterError(Message.ADDRESS_NOT_HERE.format(host=host, variable="UI_HOST"))
     if wanted is not None and not becomes_free(wanted, host=host):
         raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
     port = wanted or choose_port(DEFAULT_PORT, host=host)
+    url = f"http://{host}:{port}"
     python = [sys.executable, "-m"]
     workspace = ["-w", str(WORKSPACE)]
     address = ["-h", host, "-p", str(port)]
@@ -67,15 +72,18 @@ def serve(settings: Settings) -> int:
     processes: list[subprocess.Popen[bytes]] = []
     interrupted, silenced = Event(), Event()
     try:
-        for command in commands:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own arguments
-            processes.append(process)
-            Thread(target=_tell, args=(process.stdout, interrupted, silenced), daemon=True).start()
-        with console.status(Message.UI_STARTING):
-            wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
-        if _run(processes):
-            console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
-        with announced(settings.rag_home, "rag ui", address=f"http://{host}:{port}"):
+        with announced(settings.rag_home, UI, address=url):
+            for command in commands:
+                process = subprocess.Popen(  # noqa: S603 - our own arguments
+                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                )
+                processes.append(process)
+                tells = (process.stdout, interrupted, silenced)
+                Thread(target=_tell, args=tells, daemon=True).start()
+            with console.status(Message.UI_STARTING):
+                wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
+            if _run(processes):
+                console.print(Message.UI_SERVING.format(url=url))
             while _run(processes):
                 tell_outage(has_stopped(settings), silenced, console.print)
                 time.sleep(POLL_S)

@@ -15,6 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 FOLDER = "running"
+UI = "rag ui"
+"""What serves the Dagster UI."""
+
+_own: dict[Path, "Program"] = {}
+"""This process's, by the file whose lock it holds: opening and closing one would release it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +45,34 @@ def announced(home: Path, command: str, *, address: str = "") -> Iterator[None]:
 
     A folder that cannot be written is no obstacle: then it is not found.
     """
+    program = Program(command, address, os.getpid(), datetime.now(UTC))
     try:
-        path, handle = _locked_file(home / FOLDER, command, address)
+        path, handle = _locked_file(home / FOLDER, program)
     except OSError:
         yield
         return
+    _own[path] = program
     try:
         yield
     finally:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         os.close(handle)
+        del _own[path]
 
 
-def _locked_file(folder: Path, command: str, address: str) -> tuple[Path, int]:
+def _locked_file(folder: Path, program: Program) -> tuple[Path, int]:
     folder.mkdir(mode=0o700, exist_ok=True)
     _remove_ended(folder)
     # A process id alone is not unique: containers may share the folder.
-    path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+    path = folder / f"{program.pid}-{secrets.token_hex(4)}.json"
     unlocked = path.with_suffix(".new")  # Nobody looks at it before it is locked.
     handle = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         # A lock of the process, which those that it forks do not keep.
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        started_at = datetime.now(UTC).isoformat()
-        told = {"command": command, "address": address, "pid": os.getpid()}
+        told = {"command": program.command, "address": program.address, "pid": program.pid}
+        started_at = program.started_at.isoformat()
         os.write(handle, json.dumps(told | {"startedAt": started_at}).encode())
         unlocked.rename(path)
     except OSError:
@@ -79,18 +87,25 @@ def running_programs(home: Path) -> list[Program]:
     found = []
     for path in (home / FOLDER).glob("*.json"):
         with suppress(OSError, ValueError, LookupError):
-            if _is_held(path):
+            if path in _own:
+                found.append(_own[path])
+            elif _is_held(path):
                 told = json.loads(path.read_text("utf-8"))
                 started_at = datetime.fromisoformat(told["startedAt"])
                 found.append(Program(told["command"], told["address"], told["pid"], started_at))
     return sorted(found, key=lambda program: (program.started_at, program.pid))
 
 
+def running_program(home: Path, command: str) -> Program | None:
+    """Return the oldest program of this command that runs with a state folder, if there is one."""
+    return next((each for each in running_programs(home) if each.command == command), None)
+
+
 def _remove_ended(folder: Path) -> None:
     """Remove the files of processes that were killed."""
     for path in folder.glob("*.json"):
         with suppress(OSError):
-            if not _is_held(path):
+            if path not in _own and not _is_held(path):
                 path.unlink(missing_ok=True)
 
 

@@ -410,6 +410,17 @@ class Settings(BaseSettings):
         made = self.embedding_models if config.unit == "chunks" else (self.note_embedding_model,)
         return not config.needs_vectors or config.model in made
 
+    def switched_off(self, name: str, config: RetrievalConfig | None) -> Text | None:
+        """Say that new notes do not get the vectors of a configuration's chunks; None if they do.
+
+        Args:
+            name: The configuration's.
+            config: None if it is not known.
+        """
+        if config is None or config.unit == "notes" or self.makes_vectors_for(config):
+            return None
+        return Message.MODEL_SWITCHED_OFF.format(name=name, model=config.model)
+
     def check_home(self) -> None:
         """Check that the state folder could be one; creates nothing.
 

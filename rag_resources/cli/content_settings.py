@@ -13,6 +13,7 @@ from rag_resources.cli.output import (
     note,
     say,
     table,
+    warn,
     write_json,
 )
 from rag_resources.cli.session import application
@@ -63,6 +64,11 @@ def accept(as_json: JsonOption = False) -> None:
     with application() as opened:
         check_models(opened.settings.models_by_variable)
         confirm_settings(opened, accept=True)
+        serving = opened.serving.now()
+        config = None if serving.problems else serving.config
+        off = opened.settings.switched_off(serving.name, config)
+    if off:
+        warn(off)
     conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)
 
 

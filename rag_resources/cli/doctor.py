@@ -18,8 +18,8 @@ from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from rag_resources.core.configuration import RetrievalConfig
     from rag_resources.settings import Settings
-    from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
 
 LEAST_FREE_GB = 2
@@ -253,7 +253,7 @@ def _database(settings: "Settings") -> Iterator[Finding]:
         yield Finding(subject, Health.BAD, error.message)
         return
     yield from changed
-    yield from _contents(contents)
+    yield from _contents(contents, settings)
 
 
 def _changed_settings(url: str, settings: "Settings") -> list[Finding]:
@@ -270,8 +270,9 @@ def _changed_settings(url: str, settings: "Settings") -> list[Finding]:
     return [Finding(Message.DOCTOR_SETTINGS, Health.WARNING, detail)]
 
 
-def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
+def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding]:
     from rag_resources.cli.status import documents_in_words
+    from rag_resources.core.configuration import usable_retrieval
 
     counts = Message.STATUS_COUNTS.format(
         notes=found.notes,
@@ -300,17 +301,19 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
 
         detail = Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
     yield Finding(Message.DOCTOR_SERVING, Health.GOOD if serving else Health.WARNING, detail)
-    if serving and found.chunks and lacks_windows(serving, found.models):
+    if serving is None:
+        return
+    config = usable_retrieval(serving.config, origin=serving.configuration)
+    if off := settings.switched_off(serving.configuration, config):
+        yield Finding(Message.DOCTOR_SERVING, Health.WARNING, off)
+    if found.chunks and lacks_windows(config, found.models):
         detail = Message.DOCTOR_NO_WINDOWS.format(
             configuration=serving.configuration, model=serving.model
         )
         yield Finding(Message.DOCTOR_SERVING, Health.WARNING, detail)
 
 
-def lacks_windows(serving: "Promotion", models: "Iterable[ModelStatus]") -> bool:
+def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelStatus]") -> bool:
     """Whether what serves searches by windows, and its model has none."""
-    from rag_resources.core.configuration import usable_retrieval
-
-    config = usable_retrieval(serving.config, origin=serving.configuration)
     windows = {model.name: model.windows for model in models}
     return config is not None and config.searches_windows and not windows.get(config.model)

@@ -58,7 +58,8 @@ def evaluate(
 
     with application() as app:
         named = app.configuration(config)
-        for notice in notices(named.retrieval):
+        off = app.settings.switched_off(config, named.retrieval)
+        for notice in (*notices(named.retrieval), *filter(None, [off])):
             note(notice)
         steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:

@@ -36,11 +36,7 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     A note that the configuration did not find at all has no rank.
     """
     rows = [
-        (
-            item.golden.query,
-            str(item.deep_rank or "–"),
-            item.context[0].label if item.context else "–",
-        )
+        (item.golden.query, str(item.deep_rank or "–"), _came_first(item))
         for item in outcomes
         if not item.is_hit and not item.error
     ]
@@ -50,11 +46,11 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
 def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
     """Name the questions whose note is among the first ten, but not among what a user gets."""
     rows = [
-        (item.golden.query, str(item.judged.first_relevant_rank))
+        (item.golden.query, str(item.judged.first_relevant_rank), _came_first(item))
         for item in outcomes
         if item.is_found_in_vain
     ]
-    _show(Message.EVALUATE_IN_VAIN, (Message.COLUMN_RANK,), rows)
+    _show(Message.EVALUATE_IN_VAIN, (Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST), rows)
 
 
 def show_not_answered(
@@ -78,6 +74,10 @@ def failing_of(answer: "EvaluatedAnswer") -> Failing | None:
     if not answer.citations:
         return Failing.EMPTY
     return Failing.FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
+
+
+def _came_first(outcome: "QueryOutcome") -> str:
+    return outcome.context[0].label if outcome.context else "–"
 
 
 def _show(title: "Template", columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -32,8 +32,8 @@ def rollback(
         settings = app.settings
     serving = outcome.serving
     serves = usable_retrieval(serving.config, origin=serving.configuration)
-    if serves and serves.unit == "chunks" and not settings.makes_vectors_for(serves):
-        warn(Message.ROLLBACK_MODEL_OFF.format(name=serving.configuration, model=serving.model))
+    if notice := settings.switched_off(serving.configuration, serves):
+        warn(notice)
     template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
     conclude(
         template.format(name=name, serving=serving.configuration, model=serving.model),

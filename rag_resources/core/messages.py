@@ -920,6 +920,7 @@ class Message:
     UI_STARTING: Template
     UI_DATABASE_STOPPED: Template
     UI_DATABASE_BACK: Template
+    UI_RUNS_ALREADY: Template
     UI_PORT_TAKEN: Template
     PROGRESS_INGESTING: Template
     PROGRESS_INDEXING: Template
@@ -932,17 +933,22 @@ class Message:
     PROGRESS_EVALUATING: Template
     PROGRESS_DECIDING: Template
     RUN_INTERRUPTED: Template
+    RUN_OPEN: Template
+    RUN_OPEN_AT: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template
     RESULTS_SWITCHED_OFF: Template
     RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
     RESULTS_REPLACED: Template
+    REPLACED_MODEL_OFF: Template
     REPLACED_BY_BETTER: Template
     RESULTS_AHEAD: Template
     RESULTS_AHEAD_REASON: Template
     RESULTS_REJECTED: Template
     RESULTS_UNREAD: Template
+    RESULTS_UI: Template
+    RESULTS_UI_AT: Template
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
 
@@ -1303,7 +1309,7 @@ class Message:
     ROLLBACK_NEVER_SERVED: Template
     ROLLBACK_NOT_NAMED: Template
     ROLLBACK_CHANGED: Template
-    ROLLBACK_MODEL_OFF: Template
+    MODEL_SWITCHED_OFF: Template
     ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template

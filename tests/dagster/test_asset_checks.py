@@ -177,7 +177,7 @@ def test_the_main_job_indexes_whatever_the_questions_lack_and_says_it(
     )
     assert capsys.readouterr().err.strip() == Message.QUESTIONS_UNUSABLE
     with pytest.raises(RagError) as told:
-        main_job._succeeded(result)
+        main_job._succeeded(result, load_settings())
     assert said in told.value.message
     assert "severity" not in told.value.message
     stored = [

@@ -231,7 +231,7 @@ def test_a_source_that_is_gone_fails_the_run_in_words(
     reason = Message.SOURCE_MISSING.format(path=project.corpus.notes / "no-existe")
     assert failure_texts(result) == reason
     with pytest.raises(RagError, match="Ábrela con «rag ui»") as told:
-        main_job._succeeded(result)
+        main_job._succeeded(result, load_settings())
     assert reason in told.value.message
 
 

@@ -946,13 +946,16 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
     assert f"Sirve «{CONFIGURATION}»" in indexed("status").out
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
     again = indexed("rollback", candidate, "--reason", "otra vez", "--json")
-    told = Message.ROLLBACK_MODEL_OFF.format(name=CONFIGURATION, model=MODEL)
+    told = Message.MODEL_SWITCHED_OFF.format(name=CONFIGURATION, model=MODEL)
     assert told in again.err
     assert (again.code, again.json["configuration"], again.json["changed"]) == (
         0,
         CONFIGURATION,
         False,
     )
+    assert told in indexed("evaluate", CONFIGURATION, "--no-store").err
+    assert indexed("settings", "accept").err.endswith(f"{told}\n")
+    assert told in re.sub(r"\s+", " ", indexed("doctor").out)
     last = indexed("rollback", "--reason", "sin nombre")
     assert last.code == 1
     assert f"antes de «{CONFIGURATION}» no sirvió ninguna otra" in last.err

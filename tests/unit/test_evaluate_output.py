@@ -79,7 +79,8 @@ def test_questions_found_only_below_what_a_user_gets_are_named_with_their_rank(
     show_found_in_vain([late, outcome("¿Sí?", WANTED)])
     told = capsys.readouterr().out
     assert Message.EVALUATE_IN_VAIN.format(count=1) in told
-    assert re.search(r"¿Casi\? +8\b", told)
+    assert re.search(r"¿Casi\? +8 +", told)
+    assert Message.COLUMN_CAME_FIRST in told
     assert "¿Sí?" not in told
 
 

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,12 +17,12 @@ from rag_resources.api.running import free_port
 from rag_resources.cli import launch
 from rag_resources.cli.doctor import lacks_windows
 from rag_resources.cli.env_file import assignment
+from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.survey import likely_language, survey
 from rag_resources.settings import Settings, load_settings
-from rag_resources.store.promotions import Promotion
 from rag_resources.store.status import ModelStatus
 from tests.command_line import Outcome, call_rag, isolate
 
@@ -241,23 +240,24 @@ def test_doctor_finds_what_other_commands_would_refuse(
 
 
 def test_the_doctor_sees_that_what_serves_lacks_its_windows() -> None:
-    config = {"model": "m", "retrievers": {"windows": {"weight": 1.0}}}
-    moment = datetime(2025, 1, 1, tzinfo=UTC)
-    serving = Promotion("una", config, "h", "m", None, moment, None)
-    assert lacks_windows(serving, [ModelStatus("m"), ModelStatus("otro", windows=3)])
-    assert not lacks_windows(serving, [ModelStatus("m", windows=3)])
-    by_words = replace(serving, config={"model": "m", "strategy": "fulltext"})
+    raw = {"model": "m", "retrievers": {"windows": {"weight": 1.0}}}
+    config = parse_retrieval(raw, origin="una")
+    assert lacks_windows(config, [ModelStatus("m"), ModelStatus("otro", windows=3)])
+    assert not lacks_windows(config, [ModelStatus("m", windows=3)])
+    by_words = parse_retrieval({"model": "m", "strategy": "fulltext"}, origin="una")
     assert not lacks_windows(by_words, [ModelStatus("m")])
+    assert not lacks_windows(None, [ModelStatus("m")])
 
 
 @pytest.mark.parametrize(
     "start", [lambda settings: free_port(settings), lambda settings: serve(settings)]
 )
 def test_an_address_of_another_machine_is_not_a_port_that_is_taken(
-    start: Callable[[Settings], object],
+    start: Callable[[Settings], object], tmp_path: Path
 ) -> None:
     """192.0.2.0/24 is for documentation; no machine has it."""
-    settings = Settings(api_host="192.0.2.1", ui_host="192.0.2.1", api_port=8123, ui_port=3123)
+    there = {"api_host": "192.0.2.1", "ui_host": "192.0.2.1"}
+    settings = Settings(rag_home=tmp_path, api_port=8123, ui_port=3123, **there)
     with pytest.raises(InvalidParameterError, match=r"no tiene la dirección «192\.0\.2\.1»"):
         start(settings)
 

@@ -14,6 +14,7 @@ import pytest
 from rag_assets.webserver import (
     has_stopped,
     reached_at,
+    serve,
     tell_outage,
     wait_until_ready,
     without_news,
@@ -21,9 +22,20 @@ from rag_assets.webserver import (
 from rag_resources.api.running import DEFAULT_PORT, free_port
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.programs import UI, announced
 from rag_resources.settings import Settings
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
+
+
+def test_the_ui_is_not_served_twice_from_the_same_place(tmp_path: Path) -> None:
+    """Two daemons would work on the same data."""
+    settings = Settings(rag_home=tmp_path)
+    with (
+        announced(tmp_path, UI, address="http://127.0.0.1:3001"),
+        pytest.raises(InvalidParameterError, match="ya está en marcha en http"),
+    ):
+        serve(settings)
 
 
 def test_news_of_runs_are_left_out_with_all_of_their_lines() -> None:
