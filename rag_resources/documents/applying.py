@@ -17,6 +17,7 @@ from rag_resources.core.sections import sections_of
 from rag_resources.core.text import is_blank
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
+from rag_resources.core.wording import fold
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.document_files import bury_document, find_deleted
 from rag_resources.store.documents import (
@@ -228,7 +229,8 @@ def _record(
     document: Any, own: Mapping[str, Any], address: str, section: Section, name: str
 ) -> NoteRecord:
     """Return the note of a section; the source's metadata override the file's."""
-    headings = [_MARKS.sub("", own) for own in section.heading_path if own != document.title]
+    stripped = (_MARKS.sub("", own) for own in section.heading_path)
+    headings = [own for own in stripped if fold(own) != fold(document.title)]
     return NoteRecord(
         external_id=name,
         title=TITLE_JOINT.join([document.title, *headings])[:MAX_TITLE_CHARS],

@@ -164,6 +164,13 @@ def test_a_title_has_the_headings_without_the_marks_of_markdown(stand: Stand) ->
     assert note.content.startswith("# Manual de la caldera")
 
 
+def test_a_heading_that_is_the_title_is_not_repeated_in_it(stand: Stand) -> None:
+    stand.write("revisión anual.md", f"# Revision  Anual\n\n## Caldera\n\n{HOUSING}")
+    stand.run()
+    (note,) = stand.notes()
+    assert note.title == "revisión anual › Caldera"
+
+
 def test_the_same_file_and_the_same_text_are_one_document_with_more_addresses(
     stand: Stand,
 ) -> None:
