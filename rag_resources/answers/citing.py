@@ -12,7 +12,7 @@ from rag_resources.answers.origins import origin_of
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
 from rag_resources.core.places import NoteSpan, places_of
-from rag_resources.core.sentence_ranking import ScoredPassage, beside
+from rag_resources.core.sentence_ranking import ScoredPassage, beside, columns_of
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Connection
@@ -67,12 +67,13 @@ def cite(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quoted:
-    """A range of a note as the search read it, with the sentences before and after it."""
+    """A range of a note as the search read it, with what is around it in the passage."""
 
     result: RetrievalResult
     span: Span
     text: str
     beside: tuple[str, str]
+    columns: str
 
 
 def _quoted(result: RetrievalResult, span: Span) -> _Quoted:
@@ -80,7 +81,8 @@ def _quoted(result: RetrievalResult, span: Span) -> _Quoted:
     first = result.start_char - result.matched_bounds[0]
     text = result.expanded_content[span.start : span.end]
     around = beside(result.expanded_content, span)
-    return _Quoted(result, Span(first + span.start, first + span.end), text, around)
+    columns = columns_of(result.expanded_content, span)
+    return _Quoted(result, Span(first + span.start, first + span.end), text, around, columns)
 
 
 def _citations(connection: Connection, quoted: Sequence[_Quoted]) -> list[Citation | None]:
@@ -110,4 +112,5 @@ def _citation(
         result.created_at,
         place,
         *quoted.beside,
+        quoted.columns,
     )

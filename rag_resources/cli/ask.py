@@ -164,14 +164,17 @@ class _Page:
                 self._say(sentence)
         say("")
         say(f"{told(Message.ANSWER_SOURCES)}:")
-        said = {sentence.text for sentence in asked.answer.sentences}
+        texts = {sentence.text for sentence in asked.answer.sentences}
         for citation, number in self._numbers.items():
             say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
+            said = set(texts)
             for template, text in (
+                (Message.ANSWER_COLUMNS, citation.columns),
                 (Message.ANSWER_BEFORE, citation.prefix),
                 (Message.ANSWER_AFTER, citation.suffix),
             ):
                 if text and text not in said:
+                    said.add(text)
                     say(told(template.format(text=_shortened(text))))
         say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
         say(_cost(asked))

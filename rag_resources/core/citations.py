@@ -26,6 +26,8 @@ class Citation:
         place: Where the range is in its document; None if the note is not a section of one.
         prefix: The sentence before the range, or the row of a table; empty if the passage has none.
         suffix: The one after it.
+        columns: The row that names the columns, if the range is in another row of a table that the
+            passage begins; otherwise empty.
 
     Source of the names `prefix` and `suffix`: W3C, "Web Annotation Data Model", 2017, 4.2.4.
     """
@@ -41,6 +43,7 @@ class Citation:
     # One range is one citation, whichever passage it was found in.
     prefix: str = field(default="", compare=False)
     suffix: str = field(default="", compare=False)
+    columns: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
@@ -60,6 +63,7 @@ class Citation:
             "place": self.place.to_json() if self.place else None,
             "prefix": self.prefix,
             "suffix": self.suffix,
+            "columns": self.columns,
         }
 
 

@@ -85,6 +85,7 @@ class Message:
     LEFT_OUT_OTHER: Template
     LEFT_OUT_SENTENCES: Template
     ANSWER_SOURCE: Template
+    ANSWER_COLUMNS: Template
     ANSWER_BEFORE: Template
     ANSWER_AFTER: Template
     ANSWER_RANGE: Template

@@ -189,13 +189,35 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
 def beside(text: str, span: Span) -> tuple[str, str]:
     """Return the sentences, or rows of a table, before and after a range of a text, on one line.
 
-    Each is empty if there is none.
+    Each is empty if there is none. The line of dashes in a table is no row.
     """
-    units = [own for own, _ in _sentences(text)]
+    units = [
+        own for own, _ in _sentences(text) if not _TABLE_RULE.fullmatch(text[own.start : own.end])
+    ]
     before = [own for own in units if own.end <= span.start][-1:]
     after = [own for own in units if own.start >= span.end][:1]
     first, last = (" ".join(_cut(text, own).split()) for own in (before, after))
     return first, last
+
+
+def columns_of(text: str, span: Span) -> str:
+    """Return the row that names the columns of a range in the row of a table, on one line.
+
+    It is empty if the range is no such row, or is that row itself.
+    """
+    if _CELLS not in text[span.start : span.end]:
+        return ""
+    start = span.start
+    for own, names_columns in reversed(_sentences(text)):
+        if own.end > start:
+            continue
+        row = text[own.start : own.end]
+        if text.count("\n", own.end, start) > 1 or _CELLS not in row:
+            break
+        if names_columns and not _TABLE_RULE.fullmatch(row):
+            return " ".join(row.split())
+        start = own.start
+    return ""
 
 
 def _cut(text: str, spans: Sequence[Span]) -> str:

@@ -10,6 +10,7 @@ from rag_resources.core.sentence_ranking import (
     SentenceFeature,
     SentenceModel,
     beside,
+    columns_of,
     rank_sentences,
     sentence_features,
     sentences_of,
@@ -250,6 +251,26 @@ def test_what_is_beside_a_sentence_is_a_sentence_or_a_row_of_a_table() -> None:
     assert beside(text, Span(0, cuelga - 1)) == ("", "Cuelga en recepción.")
     lonja = text.index("Lonja")
     assert beside(text, Span(lonja, len(text))) == ("Obra | Fin", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "columns"),
+    [
+        ("Prueba | Precio\nAnalítica | 31 €\nEco | 45 €\n\nMás.", "Eco | 45 €", "Prueba | Precio"),
+        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Lonja | mayo |", "| Obra | Fin |"),
+        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Obra | Fin |", ""),
+        ("Prueba | Precio\nEco | 45 €\n\nMoto | azul", "Moto | azul", ""),
+        ("Prueba | Precio\nEco | 45 €\n\nDespués.", "Después.", ""),
+        ("Portera | Amparo\nConserje | Benito", "Conserje | Benito", ""),
+    ],
+)
+def test_the_row_that_names_the_columns_of_a_row_is_found(
+    text: str, row: str, columns: str
+) -> None:
+    start = text.index(row)
+    span = Span(start, start + len(row))
+    assert columns_of(text, span) == columns
+    assert "---" not in "".join(beside(text, span))
 
 
 def test_of_sentences_alike_by_their_words_the_one_that_matched_best_comes_first() -> None:
