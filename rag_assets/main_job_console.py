@@ -24,9 +24,10 @@ from rag_resources.cli.survey_report import (
     show_undated,
     show_unread,
 )
-from rag_resources.configurations import DEFAULT_CONFIGURATION
+from rag_resources.configurations import DEFAULT_CONFIGURATION, Configurations
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
+from rag_resources.core.evaluation import judge_stored
 from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import ahead_in_mrr
 from rag_resources.core.tables import ReportTable
@@ -231,26 +232,22 @@ def print_results(
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
         )
+        reasons = application.serving.refusals(configured.configurations)
+        if before and _version(before) != _version(promotion):
+            why = why_replaced(before, configured.configurations, reasons)
+            told = Message.RESULTS_REPLACED.format(name=before.configuration, reason=why)
+            console.print(told)
         candidates = [item for item in latest if item.configuration not in references]
         ahead = ahead_in_mrr(candidates, promotion.configuration)
-        changed = before is not None and before.configuration != promotion.configuration
-        reasons = (
-            application.serving.refusals(configured.configurations) if ahead or changed else {}
-        )
-        if before and changed:
-            name = before.configuration
-            if switched_off := off.get(name):
-                model = switched_off.retrieval.model
-                reasons[name] = Message.REPLACED_MODEL_OFF.format(model=model)
-            console.print(replaced(name, reasons))
-        if ahead:
-            console.print(Message.RESULTS_AHEAD)
-            names_of: dict[str, list[str]] = {}
-            for name in ahead:
-                names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
-            for reason, alike in names_of.items():
-                told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
-                console.print(told)
+        _print_reasons(console, Message.RESULTS_AHEAD, ahead, reasons)
+        passing = [
+            item.configuration
+            for item in candidates
+            if item.configuration not in (*ahead, promotion.configuration)
+            and judge_stored(item, application.evaluations.gate).allows_promotion
+        ]
+        refused = [name for name in passing if name in reasons]
+        _print_reasons(console, Message.RESULTS_REFUSED, refused, reasons)
     else:
         console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     ui = running_program(application.settings.rag_home, UI)
@@ -258,10 +255,41 @@ def print_results(
     console.print(Message.RESULTS_NEXT.format(where=where))
 
 
-def replaced(name: str, refusals: Mapping[str, str]) -> str:
-    """Say that a configuration served until this run, and why it does not any more."""
-    reason = refusals.get(name, Message.REPLACED_BY_BETTER)
-    return Message.RESULTS_REPLACED.format(name=name, reason=reason)
+def _version(promotion: Promotion) -> tuple[str, str]:
+    return promotion.configuration, promotion.config_hash
+
+
+def why_replaced(
+    before: Promotion, configurations: Configurations, refusals: Mapping[str, str]
+) -> str:
+    """Say why what served until a run does not serve any more.
+
+    Args:
+        before: The promotion of what served.
+        configurations: Those that a promotion chooses among.
+        refusals: Why candidates would not be promoted, by name.
+    """
+    name = before.configuration
+    if off := configurations.switched_off.get(name):
+        return Message.REPLACED_MODEL_OFF.format(model=off.retrieval.model)
+    own = configurations.get(name)
+    if own is None or own.retrieval.config_hash != before.config_hash:
+        return Message.REPLACED_NO_FILE
+    return refusals.get(name, Message.REPLACED_BY_BETTER)
+
+
+def _print_reasons(
+    console: Console, headline: str, names: Sequence[str], reasons: Mapping[str, str]
+) -> None:
+    """Print why configurations do not serve, those with the same reason together."""
+    names_of: dict[str, list[str]] = {}
+    for name in names:
+        names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
+    if names_of:
+        console.print(headline)
+    for reason, alike in names_of.items():
+        told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
+        console.print(told)
 
 
 def _print_table(console: Console, shown: ReportTable) -> None:

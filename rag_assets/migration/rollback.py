@@ -112,13 +112,7 @@ def withdraw_promotion(
         outcome = rag.serving.withdraw(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
-    template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
-    told = template.format(
-        name=config.withdraw.strip(),
-        serving=outcome.serving.configuration,
-        model=outcome.serving.model,
-    )
-    (context.log.info if outcome.changed else context.log.warning)(told)
+    (context.log.info if outcome.changed else context.log.warning)(outcome.in_words)
     if outcome.changed:
         _tell_what_serves(context, rag)
     context.add_output_metadata(

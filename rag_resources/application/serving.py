@@ -169,13 +169,15 @@ class ServingConfiguration:
         gate, settings = self.settings.gate, self.settings.search
         return refusals(self.database, configurations, gate=gate, settings=settings)
 
-    def withdraw(self, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
+    def withdraw(
+        self, name: str, *, reason: str, run_id: str | None, config_hash: str | None = None
+    ) -> Withdrawal:
         """Let the previous configuration serve again.
 
         Raises:
             RagError: See `serving.rollback.withdraw`.
         """
-        return withdraw(self.database, name, reason=reason, run_id=run_id)
+        return withdraw(self.database, name, reason=reason, run_id=run_id, config_hash=config_hash)
 
     def roll_back_to_notes(
         self, baseline: NamedConfiguration, *, reason: str, run_id: str | None, accept_missing: int

@@ -28,15 +28,19 @@ def rollback(
     with application() as app:
         before = app.serving.promotion()
         name = config or (before.configuration if before else "")
-        outcome = app.serving.withdraw(name, reason=given, run_id=None)
+        # Without a name, it is what serves at this moment, even if that is an earlier version.
+        config_hash = before.config_hash if before and not config else None
+        outcome = app.serving.withdraw(name, reason=given, run_id=None, config_hash=config_hash)
         settings = app.settings
+        file = app.configurations.get(outcome.serving.configuration)
     serving = outcome.serving
+    if file is None or file.retrieval.config_hash != serving.config_hash:
+        warn(Message.ROLLBACK_NO_FILE.format(name=serving.configuration))
     serves = usable_retrieval(serving.config, origin=serving.configuration)
     if notice := settings.switched_off(serving.configuration, serves):
         warn(notice)
-    template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
     conclude(
-        template.format(name=name, serving=serving.configuration, model=serving.model),
+        outcome.in_words,
         {
             "configuration": serving.configuration,
             "configHash": serving.config_hash,

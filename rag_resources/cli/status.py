@@ -223,6 +223,7 @@ def _show_database(
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
         console().print(_evaluations_table(found.evaluations, settings.gate, evidence))
+        say(Message.STATUS_GATE)
         on = [each for each in found.evaluations if _is_on(each, settings)]
         if any(evidence[each.evaluation_id].is_stale for each in on):
             say(Message.STATUS_STALE)

@@ -943,8 +943,10 @@ class Message:
     RESULTS_PROMOTED: Template
     RESULTS_REPLACED: Template
     REPLACED_MODEL_OFF: Template
+    REPLACED_NO_FILE: Template
     REPLACED_BY_BETTER: Template
     RESULTS_AHEAD: Template
+    RESULTS_REFUSED: Template
     RESULTS_AHEAD_REASON: Template
     RESULTS_REJECTED: Template
     RESULTS_UNREAD: Template
@@ -1311,6 +1313,9 @@ class Message:
     ROLLBACK_NOT_NAMED: Template
     ROLLBACK_CHANGED: Template
     MODEL_SWITCHED_OFF: Template
+    ROLLBACK_TO_VERSION: Template
+    ROLLBACK_ALREADY: Template
+    ROLLBACK_NO_FILE: Template
     ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template
@@ -1736,6 +1741,7 @@ class Message:
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template
     STATUS_EVALUATIONS: Template
+    STATUS_GATE: Template
     STATUS_STALE: Template
     STATUS_NOT_REGISTERED: Template
     STATUS_SERVING: Template

@@ -18,6 +18,7 @@ from rag_resources.core.errors import (
     RollbackRefusedError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
 from rag_resources.database.claims import until_none_is_left, with_brief_locks
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import update_statistics
@@ -40,10 +41,29 @@ _FIRST = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """The result of a withdrawal: what serves now, and whether this changed it."""
+    """The result of a withdrawal.
 
+    Attributes:
+        name: The configuration that was to be withdrawn.
+        serving: What serves now; an earlier version of it may have the same name.
+        changed: Whether this changed what serves.
+    """
+
+    name: str
     serving: Promotion
     changed: bool
+
+    @property
+    def in_words(self) -> Text:
+        """Say in Spanish what serves now."""
+        is_version = self.name == self.serving.configuration
+        if self.changed:
+            template = Message.ROLLBACK_TO_VERSION if is_version else Message.ROLLBACK_CHANGED
+        else:
+            template = Message.ROLLBACK_ALREADY if is_version else Message.ROLLBACK_UNCHANGED
+        return template.format(
+            name=self.name, serving=self.serving.configuration, model=self.serving.model
+        )
 
 
 def roll_back_to_notes(
@@ -98,10 +118,23 @@ def roll_back_to_notes(
     return changed
 
 
-def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
+def withdraw(
+    database: Database,
+    name: str,
+    *,
+    reason: str,
+    run_id: str | None,
+    config_hash: str | None = None,
+) -> Withdrawal:
     """Withdraw a configuration: the previous one serves again, with its model.
 
-    Nothing changes if the configuration does not serve, or was the last one withdrawn.
+    Args:
+        database: Open.
+        name: The configuration's. Nothing changes if it does not serve, or was the last one
+            withdrawn, of which an earlier version may serve now.
+        reason: The reason a person gave.
+        run_id: Dagster's run, if any.
+        config_hash: Of the version that is meant. Nothing changes if another one serves.
 
     Raises:
         InvalidParameterError: No configuration of this name ever served, or none is named.
@@ -122,8 +155,12 @@ def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) 
                 Message.ROLLBACK_NEVER_SERVED.format(name=name, serving=serving.configuration),
                 name=name,
             )
-        if name != serving.configuration or name == last_withdrawn(connection):
-            return Withdrawal(serving, changed=False)
+        if config_hash is None:
+            is_meant = name != last_withdrawn(connection)
+        else:
+            is_meant = config_hash == serving.config_hash
+        if name != serving.configuration or not is_meant:
+            return Withdrawal(name, serving, changed=False)
         previous = previous_promotion(connection)
         if previous is None:
             raise RollbackRefusedError(Message.ROLLBACK_NOTHING_BEFORE.format(name=name))
@@ -138,7 +175,7 @@ def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) 
             run_id=run_id,
             reason=reason,
         )
-        return Withdrawal(current_promotion(connection) or serving, changed=True)
+        return Withdrawal(name, current_promotion(connection) or serving, changed=True)
 
 
 def _evidence(connection: Connection, item: NamedConfiguration) -> UUID | None:

@@ -613,13 +613,19 @@ def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
 def test_an_earlier_state_of_the_same_configuration_counts_as_another(corpus: Corpus) -> None:
     """A file was edited and promoted: the rollback undoes the edit, and only that."""
     edited = FIRST.model_copy(update={"retrieval": SECOND.retrieval})
-    served_in_turn(corpus, FIRST, edited)
-    assert take_back(corpus, "primera") == ("primera", True)
+    served_in_turn(corpus, THIRD, FIRST, edited)
+    meant = {"reason": WHY, "run_id": None, "config_hash": edited.retrieval.config_hash}
+    undone = withdraw(corpus.database, "primera", **meant)
+    assert (undone.changed, undone.in_words.code) == (True, "ROLLBACK_TO_VERSION")
     with corpus.database.transaction() as connection:
         promotion = current_promotion(connection)
     assert promotion
     assert promotion.config_hash == FIRST.retrieval.config_hash
-    assert take_back(corpus, "primera") == ("primera", False)
+    assert take_back(corpus, "primera") == ("primera", False), "a name alone may mean the edit"
+    again = withdraw(corpus.database, "primera", **meant)
+    assert (again.changed, again.in_words.code) == (False, "ROLLBACK_ALREADY")
+    meant["config_hash"] = promotion.config_hash
+    assert withdraw(corpus.database, "primera", **meant).serving.configuration == "tercera"
 
 
 def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:

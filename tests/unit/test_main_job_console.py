@@ -1,5 +1,7 @@
 """The console output of the main job, to a file and to a terminal."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,15 @@ from rich.console import Console
 from rag_assets.main_job_console import (
     Unread,
     evaluating,
-    replaced,
     tell_phase,
     tell_unread_again,
+    why_replaced,
 )
 from rag_resources.cli.output import write_as
+from rag_resources.configurations import Configurations
+from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.messages import Message
+from rag_resources.store.promotions import Promotion
 
 
 def test_a_log_has_a_line_when_a_phase_begins(tmp_path: Path) -> None:
@@ -60,9 +65,17 @@ def test_what_is_evaluated_is_named_however_many_they_are() -> None:
     assert evaluating([]) == Message.PROGRESS_DECIDING
 
 
-def test_what_no_longer_serves_is_named_with_the_reason() -> None:
-    fallen = replaced("mia", {"mia": "no pasa el control", "otra": "p95"})
-    assert fallen == "Hasta ahora servía «mia»: no pasa el control."
-    assert replaced("mia", {"otra": "p95"}) == Message.RESULTS_REPLACED.format(
-        name="mia", reason=Message.REPLACED_BY_BETTER
-    )
+def test_the_reason_why_something_no_longer_serves() -> None:
+    """Its gate, a better one, its model, or an edit of its file."""
+    config = RetrievalConfig(model="m")
+    item = NamedConfiguration(name="mia", description="La mía", retrieval=config)
+    moment = datetime(2025, 1, 1, tzinfo=UTC)
+    before = Promotion("mia", {}, config.config_hash, "m", None, moment, None)
+    files = Configurations({"mia": item})
+    assert why_replaced(before, files, {"mia": "p95", "otra": "no"}) == "p95"
+    assert why_replaced(before, files, {"otra": "no"}) == Message.REPLACED_BY_BETTER
+    off = files.switched_on(lambda _: False)
+    assert why_replaced(before, off, {}) == Message.REPLACED_MODEL_OFF.format(model="m")
+    assert why_replaced(before, Configurations({}), {}) == Message.REPLACED_NO_FILE
+    edited = replace(before, config_hash="otra")
+    assert why_replaced(edited, files, {"mia": "p95"}) == Message.REPLACED_NO_FILE
