@@ -21,6 +21,7 @@ def rollback(
 ) -> None:
     """Withdraw a configuration, by default the one that serves."""
     from rag_resources.core.configuration import usable_retrieval
+    from rag_resources.serving.serving import unlike_its_file
 
     given = clean(reason).strip()
     if not given:
@@ -32,10 +33,10 @@ def rollback(
         config_hash = before.config_hash if before and not config else None
         outcome = app.serving.withdraw(name, reason=given, run_id=None, config_hash=config_hash)
         settings = app.settings
-        file = app.configurations.get(outcome.serving.configuration)
+        unlike = unlike_its_file(outcome.serving, app.configurations)
     serving = outcome.serving
-    if file is None or file.retrieval.config_hash != serving.config_hash:
-        warn(Message.ROLLBACK_NO_FILE.format(name=serving.configuration))
+    if unlike:
+        warn(unlike)
     serves = usable_retrieval(serving.config, origin=serving.configuration)
     if notice := settings.switched_off(serving.configuration, serves):
         warn(notice)

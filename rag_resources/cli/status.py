@@ -189,7 +189,9 @@ def _show_database(
     settings: "Settings",
     evidence: "Mapping[UUID, Evidence]",
 ) -> None:
+    from rag_resources.configurations import load_configurations
     from rag_resources.providers.registry import embedded_runtime
+    from rag_resources.serving.serving import unlike_its_file
 
     say(
         Message.STATUS_COUNTS.format(
@@ -213,6 +215,8 @@ def _show_database(
                 configuration=serving.configuration, model=serving.model, since=since
             )
         )
+        if unlike := unlike_its_file(serving, load_configurations(settings.configuration_folders)):
+            say(unlike)
     else:
         from rag_resources.configurations import DEFAULT_CONFIGURATION
 

@@ -1269,6 +1269,8 @@ class Message:
     REFUSED_GOLDEN_CHANGED: Template
     REFUSED_UNMEASURED: Template
     REFUSED_NO_CANDIDATES: Template
+    SERVING_NO_FILE: Template
+    SERVING_OTHER_VERSION: Template
     SERVING_FELL: Template
     SERVING_UNMEASURED: Template
     SERVING_UNJUDGED: Template
@@ -1315,7 +1317,6 @@ class Message:
     MODEL_SWITCHED_OFF: Template
     ROLLBACK_TO_VERSION: Template
     ROLLBACK_ALREADY: Template
-    ROLLBACK_NO_FILE: Template
     ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template

@@ -1,12 +1,20 @@
 """The serving configuration: the one that answers when a caller names none."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, parse_retrieval
+from rag_resources.core.attribution import config_changes
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    parse_retrieval,
+    usable_retrieval,
+)
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
 from rag_resources.store.promotions import Promotion, current_promotion
 
@@ -26,6 +34,28 @@ class Serving:
     config: RetrievalConfig
     promotion: Promotion | None = None
     problems: tuple[str, ...] = ()
+
+
+def unlike_its_file(
+    promotion: Promotion, configurations: Mapping[str, NamedConfiguration]
+) -> Text | None:
+    """Say how what serves differs from the configuration in the file of its name; None if not.
+
+    Args:
+        promotion: Of what serves.
+        configurations: Those of the files, by name.
+    """
+    name = promotion.configuration
+    own = configurations.get(name)
+    if own is None:
+        return Message.SERVING_NO_FILE.format(name=name)
+    if own.retrieval.config_hash == promotion.config_hash:
+        return None
+    config = usable_retrieval(promotion.config, origin=name)
+    before = config.model_dump(mode="json") if config else dict(promotion.config)
+    changes = config_changes(before, own.retrieval.model_dump(mode="json"))
+    told = ", ".join(f"{each.field} {each.before} → {each.after}" for each in changes)
+    return Message.SERVING_OTHER_VERSION.format(name=name, changes=told)
 
 
 def read_serving(connection: Connection, default: NamedConfiguration) -> Serving:

@@ -277,7 +277,7 @@ def test_configurations_have_the_numbers_of_their_questions(
 
 def test_gates_say_why_in_words(database: Database, recomputed: Mapping[str, Recomputed]) -> None:
     named = configurations("buena", "media") | configurations("mala", role=Role.REFERENCE)
-    good, middle, bad = page(database, named).table("Qué pasa cada configuración").body
+    good, middle, bad = page(database, named).table("Qué controles pasa cada configuración").body
     own = recomputed["buena"]
     rate, interval = f"{own.mean('hit_rate_at_10'):.3f}", own.wilson("hit_rate_at_10")
     said = good[1][0]

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import dagster as dg
 import pytest
 
 from rag_assets.evaluation.checks import citations_result, silence_result
@@ -136,7 +137,10 @@ def figures_of(precision: float, false_answers: int) -> AnswerFigures:
 def test_checks_and_refusals_are_made_of_one_verdict(
     precision: float | None, false_answers: int | None, states: tuple[str, str]
 ) -> None:
-    """They refuse only where they block, and say the same as the check."""
+    """They refuse only where they block, and say the same as the check.
+
+    What was not measured refuses nothing, and its check warns.
+    """
     figures = None
     if precision is not None and false_answers is not None:
         figures = figures_of(precision, false_answers)
@@ -145,7 +149,10 @@ def test_checks_and_refusals_are_made_of_one_verdict(
     assert (warns.citations, warns.silence) == states
     assert warns.shortfall is None
     results = citations_result(warns), silence_result(warns)
-    assert [item.passed for item in results] == [state != "fail" for state in states]
+    measured = figures is not None
+    assert [item.passed for item in results] == [measured and state != "fail" for state in states]
+    severity = dg.AssetCheckSeverity.ERROR if measured else dg.AssetCheckSeverity.WARN
+    assert {item.severity for item in results} == {severity}
     for name, said in (
         ("citation_precision_blocks", warns.citations_in_words),
         ("false_answers_blocks", warns.silence_in_words),
