@@ -509,7 +509,7 @@ def test_a_single_evaluation_has_nothing_beside_it(database: Database) -> None:
     found = page(database)
     assert Message.REPORT_MATRIX_NOTHING in found.sections["matrix"]
     assert Message.REPORT_AGAINST_NOTHING in found.sections["flips"]
-    assert found.table("Qué pasa").body[0][5] == [Message.REPORT_MAY_SERVE]
+    assert found.table("Qué controles pasa").body[0][5] == [Message.REPORT_MAY_SERVE]
 
 
 def test_archived_questions_leave_the_means_and_say_so(
@@ -538,10 +538,10 @@ def test_other_questions_are_told_apart_and_not_compared(
     assert found.table("La última evaluación").body[0][0][3].startswith("con otro conjunto")
     assert Message.REPORT_MATRIX_NOTHING in found.sections["matrix"]
     assert "No se comparan «buena», «mala»" in found.sections["matrix"]
-    middle = next(row for row in found.table("Qué pasa").body if row[0] == ["media"])
+    middle = next(row for row in found.table("Qué controles pasa").body if row[0] == ["media"])
     assert "con las mismas preguntas (11). Perdidas: 2; ganadas: 0" in middle[4][0]
     assert "o que tienen otras notas relevantes: 2." in middle[4][4]
-    good = found.table("Qué pasa").body[0]
+    good = found.table("Qué controles pasa").body[0]
     assert good[5] == [Message.REPORT_IS_SERVING]
 
 
@@ -613,7 +613,7 @@ def test_of_many_configurations_the_best_are_compared_and_what_serves(database: 
     expected = Message.REPORT_LEADING.format(shown=LEADING, total=count)
     assert expected in found.sections["configurations"]
     gone = Message.REPORT_MAY_NOT_SERVE.format(reason=Message.REPORT_CONFIGURATION_GONE)
-    assert found.table("Qué pasa").body[0][5] == [gone]
+    assert found.table("Qué controles pasa").body[0][5] == [gone]
 
 
 def test_the_graph_is_told_and_drawn_once_there_is_one(
@@ -678,7 +678,7 @@ def test_why_evaluations_are_stale_is_said_once_and_referred_to(
         ["· obsoleta", "motivo 1"],
         ["· obsoleta", "motivo 2"],
     ]
-    _, middle, bad = found.table("Qué pasa").body
+    _, middle, bad = found.table("Qué controles pasa").body
     assert middle[1][0].startswith("· Evaluación obsoleta:motivo 1. Entonces: no pasa")
     assert middle[5] == ["no: su última evaluación está obsoleta:motivo 1"]
     assert bad[5] == ["no: su última evaluación está obsoleta:motivo 2"]
