@@ -103,7 +103,7 @@ class Gate(NamedTuple):
         return ERROR if self.stops else WARN
 
     def result(self, gates: Gates) -> dg.AssetCheckResult:
-        """Return the verdict on an evaluation; one that only warns says so itself."""
+        """Return the verdict on an evaluation, with how serious it is."""
         result = self.judged(gates)
         return result if self.stops else result._replace(severity=self.severity)
 

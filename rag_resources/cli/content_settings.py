@@ -59,6 +59,7 @@ def show(as_json: JsonOption = False) -> None:
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
 def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
+    from rag_resources.programs import running_programs
     from rag_resources.providers.registry import check_models
 
     with application() as opened:
@@ -69,6 +70,9 @@ def accept(as_json: JsonOption = False) -> None:
         off = opened.settings.switched_off(serving.name, config)
     if off:
         warn(off)
+    if programs := running_programs(opened.settings.rag_home):
+        named = [Message.SETTINGS_PROGRAM.format(command=p.command, pid=p.pid) for p in programs]
+        warn(Message.SETTINGS_RESTART.format(programs=", ".join(named)))
     conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)
 
 

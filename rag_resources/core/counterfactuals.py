@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from uuid import UUID
 
 from rag_resources.core.attribution import config_changes
@@ -196,18 +197,21 @@ def plan_counterfactuals(
     usable = after
     fields: tuple[Counterfactual, ...] = ()
     if before is not None:
+        # The model of a configuration that searches no vectors does not count.
+        if not after.needs_vectors:
+            after = _with_model_of(before, after)
+        elif not before.needs_vectors:
+            before = _with_model_of(after, before)
+        can_search = partial(_can_search, models=models, windowed=windowed)
         searched, embedded = _with_model_of(after, before), _with_model_of(before, after)
-        if searched != after and _has_windows(searched, windowed):
-            parts = _by_fields(searched, after, windowed)
+        if searched != after and can_search(searched):
+            parts = _by_fields(searched, after, can_search)
             only = parts[0].fields if len(parts) == 1 and parts[0].config == searched else ""
             single.append(Counterfactual(Change.CONFIGURATION, searched, fields=only))
             fields = () if only else parts
-        if before.model in models:
-            usable = before
-            if before.model != after.model and _has_windows(embedded, windowed):
-                single.append(Counterfactual(Change.MODEL, embedded))
-        elif _has_windows(searched, windowed):
-            usable = searched
+        if before.model != after.model and can_search(embedded):
+            single.append(Counterfactual(Change.MODEL, embedded))
+        usable = next(filter(can_search, (before, searched)), after)
     if golden_changed:
         single.append(Counterfactual(Change.GOLDEN, after, golden=True))
         together["golden"] = True
@@ -239,14 +243,16 @@ def plan_counterfactuals(
 
 
 def _by_fields(
-    before: RetrievalConfig, after: RetrievalConfig, windowed: AbstractSet[str]
+    before: RetrievalConfig,
+    after: RetrievalConfig,
+    can_search: Callable[[RetrievalConfig], bool],
 ) -> tuple[Counterfactual, ...]:
     """Return a way for each part of a configuration that differs and can be undone by itself."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     found = []
     for part in (name for name in new if old[name] != new[name]):
         undone = usable_retrieval(new | {part: old[part]}, origin=part)
-        if undone is not None and _has_windows(undone, windowed):
+        if undone is not None and can_search(undone):
             changed = [own.field for own in config_changes({part: old[part]}, {part: new[part]})]
             named = ", ".join(changed) if len(changed) <= MAX_NAMED_FIELDS else part
             found.append(Counterfactual(Change.CONFIGURATION, undone, fields=named))
@@ -310,9 +316,12 @@ def _with_model_of(model_of: RetrievalConfig, config: RetrievalConfig) -> Retrie
     return config.model_copy(update={name: getattr(model_of, name) for name in _OF_THE_MODEL})
 
 
-def _has_windows(config: RetrievalConfig, windowed: AbstractSet[str]) -> bool:
-    """Whether the model of a configuration has the windows that it searches, if it does."""
-    return RetrieverName.WINDOWS not in config.searched or config.model in windowed
+def _can_search(
+    config: RetrievalConfig, *, models: AbstractSet[str], windowed: AbstractSet[str]
+) -> bool:
+    """Whether the model of a configuration has the vectors and windows that it searches."""
+    has_windows = RetrieverName.WINDOWS not in config.searched or config.model in windowed
+    return has_windows and (not config.needs_vectors or config.model in models)
 
 
 def _found(ask: Ask, item: Counterfactual, queries: frozenset[UUID]) -> frozenset[UUID]:

@@ -242,6 +242,8 @@ class Message:
     SETTING_CHANGED: Template
     SETTINGS_DIFFER: Template
     SETTINGS_SAME: Template
+    SETTINGS_RESTART: Template
+    SETTINGS_PROGRAM: Template
     SETTINGS_ACCEPTED: Template
     SETTINGS_CONFIRM: Template
     SETTING_NOTHING: Template

@@ -115,6 +115,27 @@ def test_windows_that_a_model_has_not_are_not_searched() -> None:
     assert (gone.single, gone.together) == ((), None)
 
 
+def test_the_model_of_words_alone_does_not_count() -> None:
+    """Its vectors may be gone; the other configuration's model is the only one there is."""
+    words = RetrievalConfig(model="retirado", strategy="fulltext")
+    lost = plan(before=OLD, after=words, models={"e5_small"})
+    assert lost.unchanged.config.strategy == "fulltext"
+    assert [(item.undone, item.config) for item in lost.single] == [(Change.CONFIGURATION, OLD)]
+    back = plan(before=words, after=OLD, models={"e5_small"})
+    [undone] = back.single
+    assert (undone.undone, undone.config.strategy) == (Change.CONFIGURATION, "fulltext")
+    both = [*lost.single, *lost.fields, *back.single, *back.fields, lost.unchanged]
+    assert {item.config.model for item in both} == {"e5_small"}
+
+
+def test_a_model_without_vectors_is_not_searched() -> None:
+    """It was retired: neither the model nor the configuration can be undone by itself."""
+    other = RetrievalConfig(model="use_multilingual", contextual=False)
+    gone = plan(before=OLD, after=other, models={"use_multilingual"})
+    searched = [item.config for item in (*gone.single, *gone.fields) if item.config]
+    assert {config.model for config in searched} == {"use_multilingual"}
+
+
 def test_the_fields_of_a_configuration_are_undone_one_by_one() -> None:
     """Those that bring a question back by themselves are named; else the configuration is."""
     weights = {RetrieverName.FULLTEXT: RetrieverConfig(weight=0.9)}
