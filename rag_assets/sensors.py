@@ -181,6 +181,10 @@ def _dates(path: Path) -> Iterator[datetime | None]:
         yield None
 
 
+_FROM_OUTSIDE = "marked as failed from outside the execution context"
+"""What Dagster says of a run whose process could not begin, or ended."""
+
+
 @dg.run_failure_sensor(
     name="failed_runs",
     default_status=dg.DefaultSensorStatus.RUNNING,
@@ -189,12 +193,18 @@ def _dates(path: Path) -> Iterator[datetime | None]:
 def failed_runs(context: dg.RunFailureSensorContext) -> None:
     """Log each failed run in the daemon's log, as one sentence."""
     failures = context.get_step_failure_events()
-    error = "\n".join(map(failure_reason, failures)) or context.failure_event.message or ""
+    error = "\n".join(map(failure_reason, failures)) or _without_steps(context.failure_event)
     context.log.error(
         Message.RUN_FAILED.format(
             run_id=context.dagster_run.run_id, job=context.dagster_run.job_name, error=error
         )
     )
+
+
+def _without_steps(event: dg.DagsterEvent) -> str:
+    """Say why a run failed without a step that failed."""
+    message = event.message or ""
+    return Message.RUN_ENDED_OUTSIDE if _FROM_OUTSIDE in message else message
 
 
 def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:

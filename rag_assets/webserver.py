@@ -36,6 +36,7 @@ _EXPECTED = (
     b" - STEP_FAILURE - ",
     b" - RUN_FAILURE - ",
     b"Moving dangling STARTED tick",
+    b" - Dependencies for step ",
 )
 _SIGNED_OFF = b"Aborted!"
 
@@ -80,6 +81,8 @@ def serve(settings: Settings) -> int:
                 processes.append(process)
                 tells = (process.stdout, interrupted, silenced)
                 Thread(target=_tell, args=tells, daemon=True).start()
+            if not console.is_terminal:
+                console.print(Message.UI_STARTING)
             with console.status(Message.UI_STARTING):
                 wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
             if _run(processes):

@@ -657,6 +657,7 @@ class Message:
     EXAMPLE_QUESTION: Template
     SOURCE_UNCHANGED: Template
     SOURCE_NOT_SET: Template
+    RUN_ENDED_OUTSIDE: Template
     RUN_FAILED: Template
     NOT_EVALUATED: Template
     NO_EVALUATIONS: Template

@@ -311,6 +311,26 @@ def test_a_failed_run_is_reported_with_its_reason(
     assert "rapida: aún no se ha evaluado" in reported
 
 
+def test_a_run_that_could_not_begin_is_reported_in_spanish(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dagster says in English that it ended from outside, and not what to do."""
+    run = dg.DagsterRun(job_name="otro", status=dg.DagsterRunStatus.STARTING)
+    project.instance.add_run(run)
+    event = project.instance.report_run_failed(run)
+    context = dg.build_run_status_sensor_context(
+        sensor_name="failed_runs",
+        dagster_event=event,
+        dagster_instance=project.instance,
+        dagster_run=run,
+    ).for_run_failure()
+    definitions().resolve_sensor_def("failed_runs")(context)
+    reported = "".join(capsys.readouterr())
+    project.instance.delete_run(run.run_id)
+    told = Message.RUN_FAILED.format(run_id=run.run_id, job="otro", error=Message.RUN_ENDED_OUTSIDE)
+    assert told in reported
+
+
 def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> None:
     """New evaluations ask for a promotion, but not while a candidate has none or failed."""
     cursor, location = None, definitions()
