@@ -51,8 +51,7 @@ def test_news_of_runs_are_left_out_with_all_of_their_lines() -> None:
     lines = [
         *told[:1],
         HEAD % b"DEBUG" + b"STEP_START - Started execution of step.\n",
-        HEAD % b"ERROR"
-        + b"w - Dependencies for step w failed: ['e5']. Not executing.\n",
+        HEAD % b"ERROR" + b"w - Dependencies for step w failed: ['e5']. Not executing.\n",
         HEAD % b"INFO" + b"| Documento |\n",
         b"| --- |\n",
         *told[1:3],
