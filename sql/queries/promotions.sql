@@ -103,21 +103,22 @@ ORDER BY p.id DESC LIMIT 1;
 
 -- name: is_withdrawn$
 -- Whether a person withdrew a configuration, under any name, and it was not promoted since. A rollback to whole notes,
--- which withdraws whatever served, ends when the migration is resumed, and does not count.
+-- which withdraws whatever served, ends when the migration is resumed, and does not count. Nor does one to the same
+-- configuration under another name.
 -- params:  config_hash text
 -- returns: bool
 WITH history AS (
     SELECT
         p.config_hash,
         lead(p.id) OVER newer AS id, lead(p.reason) OVER newer AS reason, lead(p.run_id) OVER newer AS run_id,
-        lead(p.promoted_at) OVER newer AS withdrawn_at
+        lead(p.promoted_at) OVER newer AS withdrawn_at, lead(p.config_hash) OVER newer AS next_hash
     FROM promotions AS p WHERE p.tenant_id = current_tenant()
     WINDOW newer AS (ORDER BY p.id)
 )
 
 SELECT count(*) > 0 AS is_withdrawn FROM history AS w
 WHERE
-    w.config_hash = :config_hash AND w.reason IS NOT NULL
+    w.config_hash = :config_hash AND w.reason IS NOT NULL AND w.next_hash <> w.config_hash
     AND NOT EXISTS (
         SELECT FROM promotions AS p
         WHERE p.tenant_id = current_tenant() AND p.id > w.id AND p.config_hash = w.config_hash AND p.reason IS NULL

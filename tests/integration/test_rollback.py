@@ -47,7 +47,7 @@ from rag_resources.store.holds import (
     resume_migration,
 )
 from rag_resources.store.models import register_model
-from rag_resources.store.promotions import current_promotion
+from rag_resources.store.promotions import current_promotion, is_withdrawn
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -626,6 +626,20 @@ def test_an_earlier_state_of_the_same_configuration_counts_as_another(corpus: Co
     assert (again.changed, again.in_words.code) == (False, "ROLLBACK_ALREADY")
     meant["config_hash"] = promotion.config_hash
     assert withdraw(corpus.database, "primera", **meant).serving.configuration == "tercera"
+
+
+def test_going_back_to_the_same_configuration_under_another_name_withdraws_nothing(
+    corpus: Corpus,
+) -> None:
+    """Otherwise what a person went back to would be replaced by the next run."""
+    copy = FIRST.model_copy(update={"name": "copia"})
+    served_in_turn(corpus, THIRD, FIRST, copy)
+    assert take_back(corpus, "copia") == ("primera", True)
+    with corpus.database.transaction() as connection:
+        assert not is_withdrawn(connection, FIRST.retrieval.config_hash)
+    assert take_back(corpus, "primera") == ("tercera", True)
+    with corpus.database.transaction() as connection:
+        assert is_withdrawn(connection, FIRST.retrieval.config_hash)
 
 
 def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:
