@@ -410,7 +410,7 @@ class Settings(BaseSettings):
         made = self.embedding_models if config.unit == "chunks" else (self.note_embedding_model,)
         return not config.needs_vectors or config.model in made
 
-    def switched_off(self, name: str, config: RetrievalConfig | None) -> Text | None:
+    def warning_about(self, name: str, config: RetrievalConfig | None) -> Text | None:
         """Say that new notes do not get the vectors of a configuration's chunks; None if they do.
 
         Args:

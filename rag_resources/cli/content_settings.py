@@ -67,7 +67,7 @@ def accept(as_json: JsonOption = False) -> None:
         confirm_settings(opened, accept=True)
         serving = opened.serving.now()
         config = None if serving.problems else serving.config
-        off = opened.settings.switched_off(serving.name, config)
+        off = opened.settings.warning_about(serving.name, config)
     if off:
         warn(off)
     if programs := running_programs(opened.settings.rag_home):

@@ -304,7 +304,7 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
     if serving is None:
         return
     config = usable_retrieval(serving.config, origin=serving.configuration)
-    if off := settings.switched_off(serving.configuration, config):
+    if off := settings.warning_about(serving.configuration, config):
         yield Finding(Message.DOCTOR_SERVING, Health.WARNING, off)
     if found.chunks and lacks_windows(config, found.models):
         detail = Message.DOCTOR_NO_WINDOWS.format(

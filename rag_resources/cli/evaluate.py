@@ -58,8 +58,8 @@ def evaluate(
 
     with application() as app:
         named = app.configuration(config)
-        off = app.settings.switched_off(config, named.retrieval)
-        for notice in (*notices(named.retrieval), *filter(None, [off])):
+        off = app.settings.warning_about(config, named.retrieval)
+        for notice in filter(None, (*notices(named.retrieval), off)):
             note(notice)
         steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:

@@ -38,7 +38,7 @@ def rollback(
     if unlike:
         warn(unlike)
     serves = usable_retrieval(serving.config, origin=serving.configuration)
-    if notice := settings.switched_off(serving.configuration, serves):
+    if notice := settings.warning_about(serving.configuration, serves):
         warn(notice)
     conclude(
         outcome.in_words,

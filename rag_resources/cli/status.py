@@ -12,6 +12,7 @@ from rag_resources.cli.survey_report import show_rejected, show_unread
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
     from rag_resources.core.gate import GateConfig
@@ -54,7 +55,8 @@ def status(as_json: JsonOption = False) -> None:
             {"server": server, "programs": running, "database": contents, "problem": problem}
         )
         return
-    tell_left_out(load_configurations(settings.configuration_folders))
+    configurations = load_configurations(settings.configuration_folders)
+    tell_left_out(configurations)
     _show_server(server)
     for standby in standbys:
         say(_standby_in_words(standby))
@@ -63,7 +65,7 @@ def status(as_json: JsonOption = False) -> None:
     if not programs:
         say(Message.STATUS_NO_PROGRAMS)
     if found:
-        _show_database(found, models, settings, evidence)
+        _show_database(found, models, settings, evidence, configurations)
     elif problem:
         say(problem)
 
@@ -188,8 +190,8 @@ def _show_database(
     models: "list[ModelStatus]",
     settings: "Settings",
     evidence: "Mapping[UUID, Evidence]",
+    configurations: "Mapping[str, NamedConfiguration]",
 ) -> None:
-    from rag_resources.configurations import load_configurations
     from rag_resources.providers.registry import embedded_runtime
     from rag_resources.serving.serving import unlike_its_file
 
@@ -215,7 +217,7 @@ def _show_database(
                 configuration=serving.configuration, model=serving.model, since=since
             )
         )
-        if unlike := unlike_its_file(serving, load_configurations(settings.configuration_folders)):
+        if unlike := unlike_its_file(serving, configurations):
             say(unlike)
     else:
         from rag_resources.configurations import DEFAULT_CONFIGURATION

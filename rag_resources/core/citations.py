@@ -26,8 +26,8 @@ class Citation:
         place: Where the range is in its document; None if the note is not a section of one.
         prefix: The sentence before the range, or the row of a table; empty if the passage has none.
         suffix: The one after it.
-        columns: The row that names the columns, if the range is in another row of a table that the
-            passage begins; otherwise empty.
+        columns: If the range is in a row of a table, the row that names the columns; empty if the
+            passage has none.
 
     Source of the names `prefix` and `suffix`: W3C, "Web Annotation Data Model", 2017, 4.2.4.
     """

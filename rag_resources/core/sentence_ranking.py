@@ -229,6 +229,7 @@ def rank_sentences(
 ) -> list[RankedSentence]:
     """Return the sentences of passages, the most likely to answer first.
 
+    If an amount is asked for, those without one may be left out: see `_with_amount`.
     Of sentences that their words do not tell apart, those that matched best by their meaning come
     first, then reading order counts. Headings that only name the subject come last: they share its
     words but do not answer it.
