@@ -25,8 +25,9 @@ from rag_resources.core.answers import Answer, CitedSentence, extract_answer, op
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.messages import Message
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.rules import question_rules, rules, word_rules
-from rag_resources.core.sentence_ranking import ScoredPassage, SentenceModel
+from rag_resources.core.sentence_ranking import SentenceModel
 from rag_resources.core.texts import Text
 from rag_resources.core.versions import version_of
 from rag_resources.providers.cache import Cache
@@ -43,7 +44,7 @@ def sentence_model() -> SentenceModel:
 
 
 EXTRACTIVE_VERSION = version_of(
-    "extractive-9",
+    "extractive-10",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -11,8 +11,8 @@ import structlog
 from rag_resources.answers.origins import origin_of
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
+from rag_resources.core.passage_sentences import ScoredPassage, beside, columns_of
 from rag_resources.core.places import NoteSpan, places_of
-from rag_resources.core.sentence_ranking import ScoredPassage, beside, columns_of
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Connection

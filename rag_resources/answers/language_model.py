@@ -22,7 +22,7 @@ from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.text import Span
 from rag_resources.languages.prompts import prompt
 from rag_resources.providers.cache import Cache

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.languages.formats import long_day
 from rag_resources.languages.messages import render
 from rag_resources.languages.prompts import Prompt

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import (
-    RankedSentence,
-    ScoredPassage,
-    SentenceModel,
-    rank_sentences,
-    sentences_of,
-)
+from rag_resources.core.passage_sentences import ScoredPassage, sentences_of
+from rag_resources.core.sentence_ranking import RankedSentence, SentenceModel, rank_sentences
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 

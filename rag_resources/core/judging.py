@@ -34,7 +34,7 @@ FULL_COSINE = 0.5
 relevance is 0.5."""
 
 RULES_VERSION = version_of(
-    "embedded-3",
+    "embedded-4",
     [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
     first="1fe7610e6b083fd3",
 )

@@ -1,7 +1,8 @@
 """Compares two texts by stems of content words, numbers, names and negations.
 
-This is for short texts, without a model; search uses PostgreSQL's stemming and BM25. The word lists
-are in `languages/*/rules/words.toml`.
+Letters with digits after them, as "C1", are one word and no number. This is for short texts,
+without a model; search uses PostgreSQL's stemming and BM25. The word lists are in
+`languages/*/rules/words.toml`.
 """
 
 import re
@@ -14,11 +15,13 @@ from typing import Any
 from rag_resources.core.rules import word_rules
 from rag_resources.core.text import Span, without
 
-_WORD = re.compile(r"[^\W\d_]+")
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_CODE = r"\d+[^\W\d_](?![^\W_])"  # As "448A" or "24h"; it is a number too.
+_WORD = re.compile(rf"[^\W\d_][^\W_]*|{_CODE}")
+_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _SENTENCE_END = frozenset('.!?:…»"“”\n')
 _FIGURE = re.compile(r"\w")
+_DIGIT = re.compile(r"\d")
 _OPENING = " ¿¡«\"'“("
 
 
@@ -66,9 +69,9 @@ def stem(word: str) -> str:
     """Remove the endings of number and gender from a folded Spanish word.
 
     Source: Savoy's light stemmer, "Report on CLEF-2001 experiments" (LNCS 2406, 2002); it does not
-    stem verbs.
+    stem verbs. A word with digits stays as it is.
     """
-    if len(word) < 4:
+    if len(word) < 4 or _DIGIT.search(word):
         return word
     if word.endswith("ces"):
         return f"{word[:-3]}z"
@@ -96,18 +99,23 @@ def matches(text: str, asked: str, language: str = "es") -> list[Span]:
     """Return where a text has the content words of a question, in order.
 
     They are compared by the stems that PostgreSQL searches by: Snowball's for Spanish, with and
-    without accents. Numbers are compared by their value.
+    without accents. Numbers are compared by their value, those with a letter as words.
     """
     silent = _words(language).silent
     words = {word for word in _WORD.findall(asked) if len(word) > 1 and fold(word) not in silent}
     wanted = frozenset().union(*map(_searched_stems, words))
-    values = numbers(asked, language)
+    values = numbers(re.sub(_CODE, " ", asked), language)
     found = [
         match
         for match in _WORD.finditer(text)
         if len(match[0]) > 1 and not wanted.isdisjoint(_searched_stems(match[0]))
     ]
-    found += [match for match in _NUMBER.finditer(text) if _parts(match[0])[0] in values]
+    taken = {match.start() for match in found}
+    found += [
+        match
+        for match in _NUMBER.finditer(text)
+        if match.start() not in taken and _parts(match[0])[0] in values
+    ]
     return [Span(match.start(), match.end()) for match in found]
 
 
@@ -135,19 +143,20 @@ def numbers(text: str, language: str = "es") -> frozenset[str]:
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the folded capitalised words, except those capitalised as the start of a sentence."""
+    """Return the folded capitalised words, except those capitalised as the start of a sentence.
+
+    Letters with digits after them, as "C1", are a name wherever they stand and however written.
+    """
     found = set()
     end = 0
     for match in _WORD.finditer(text):
         # Only the text since the previous word is searched, or the time would be quadratic.
         between, follows = text[end : match.start()], end > 0
         marks = _FIGURE.split(between)[-1]
-        if (
-            match.group()[0].isupper()
-            and (follows or between.strip(_OPENING))
-            and _SENTENCE_END.isdisjoint(marks)
-        ):
-            found.add(fold(match.group()))
+        opens = not (follows or between.strip(_OPENING)) or not _SENTENCE_END.isdisjoint(marks)
+        word = match.group()
+        if (word[0].isalpha() and _DIGIT.search(word)) or (word[0].isupper() and not opens):
+            found.add(fold(word))
         end = match.end()
     return frozenset(found)
 

@@ -27,14 +27,12 @@ from rag_resources.core.answers import extract_answer
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.logistic_training import Group
+from rag_resources.core.passage_sentences import ScoredPassage, Sentence, sentences_of
 from rag_resources.core.sentence_ranking import (
-    ScoredPassage,
-    Sentence,
     SentenceFeature,
     SentenceModel,
     rank_sentences,
     sentence_features,
-    sentences_of,
 )
 from rag_resources.core.significance import bootstrap_intervals
 from rag_resources.core.text import Span

@@ -21,7 +21,7 @@ from rag_resources.answers.language_model import LanguageModelAnswerer
 from rag_resources.cli.output import say
 from rag_resources.core.answers import sentence_texts
 from rag_resources.core.metrics import percentile
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.providers.registry import build_embedder
 from tests.language_models import reply

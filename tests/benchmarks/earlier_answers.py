@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rag_resources.core.answers import NOT_FOUND, Answer, CitedSentence
-from rag_resources.core.sentence_ranking import ScoredPassage, Sentence
+from rag_resources.core.passage_sentences import ScoredPassage, Sentence
 from rag_resources.core.sentences import sentences
 from rag_resources.core.wording import content
 

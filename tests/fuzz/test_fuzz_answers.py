@@ -15,7 +15,7 @@ from rag_resources.answers.language_model import MAX_ANSWER_CHARS
 from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import ProviderError, RagError
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.types import ModelInfo
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.providers.inputs import clean

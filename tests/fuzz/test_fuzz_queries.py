@@ -14,8 +14,8 @@ from rag_resources.core.configuration import ChunkingConfig, ContextConfig, Retr
 from rag_resources.core.errors import RagError
 from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters, parse_filters
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.query import MAX_QUERY_CHARS, MAX_SUB_QUERIES, Intent, classify, decompose
-from rag_resources.core.sentence_ranking import ScoredPassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span, normalize_query
 from rag_resources.core.types import RetrievalResponse

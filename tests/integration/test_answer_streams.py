@@ -19,7 +19,7 @@ from rag_resources.answers.language_model import (
 )
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.errors import ProviderUnavailableError
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat

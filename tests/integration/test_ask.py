@@ -21,7 +21,7 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database

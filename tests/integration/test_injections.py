@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.answers.answerers import ExtractiveAnswerer, write_answer
 from rag_resources.core.markdown import plain
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from tests.language_models import ScriptedModel, answerer_of, reply
 
 QUESTION = "¿Cuánto pide el taller por la dirección?"

@@ -26,7 +26,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.judging import Judgement
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import count_steps
@@ -449,7 +449,7 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         pytest.approx(summary.answer_relevance),
         "embedded",
         "hash_model 1",
-        "embedded-3",
+        "embedded-4",
         EXTRACTIVE_VERSION,
         2,
         0,

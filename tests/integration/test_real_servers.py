@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, InvalidAnswerError, ProviderError
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_resources.answers.prompting import answer_prompt
 from rag_resources.core.answer_context import fitted
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import count_tokens, is_blank
 from rag_resources.languages.prompts import prompt

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.answers.answerers import ExtractiveAnswerer
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.evaluation.judge import EmbeddedJudge
 from tests.embedders import HashEmbedder
 

@@ -14,8 +14,8 @@ from rag_resources.core.answer_stream import SentenceReader
 from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.judging import pieces_of, quote_span
 from rag_resources.core.markdown import plain
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.places import DocumentPlace, Place
-from rag_resources.core.sentence_ranking import ScoredPassage
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.types import RetrievalResult
 from rag_resources.languages.prompts import prompt

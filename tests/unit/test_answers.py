@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.answers.answerers import ExtractiveAnswerer
 from rag_resources.core.answers import MAX_SENTENCES, NOT_FOUND, Answer, sentence_texts
-from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.wording import content
 
 PASSAGES = [

@@ -30,7 +30,8 @@ from rag_resources.core.confidence_signals import answer_signals, signals_of
 from rag_resources.core.fusion_config import FeatureWeight
 from rag_resources.core.logistic import probability
 from rag_resources.core.logistic_training import fit_logistic
-from rag_resources.core.sentence_ranking import RankedSentence, Sentence, SentenceFeature
+from rag_resources.core.passage_sentences import Sentence
+from rag_resources.core.sentence_ranking import RankedSentence, SentenceFeature
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.retrieval.confidence import confidence_in_words

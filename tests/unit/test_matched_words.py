@@ -17,6 +17,9 @@ from rag_resources.core.wording import matches, says_something
         ("Pagué 1.780 euros en 2025.", "¿en qué gasté 1780?", ["1.780"]),
         ("Nada de eso.", "¿qué es?", []),
         ("El lector paga un euro; pagó tarde.", "¿cuánto pagan?", ["paga", "pagó"]),
+        ("Las bombas C1 y C2, en la sala 1.", "¿dónde está la C1?", ["C1"]),
+        ("El gas R-448A costó 448 euros.", "¿qué es el R-448A?", ["448A"]),
+        ("De 10kg a 10 kg.", "¿y los 10 kg?", ["kg", "kg", "10", "10"]),
         ("La migración acabó.", "¿cuándo acaban las migraciones?", ["migración", "acabó"]),
     ],
 )

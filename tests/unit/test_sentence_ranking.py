@@ -5,15 +5,12 @@ from math import log
 import pytest
 
 from rag_resources.core.logistic import FeatureWeight
+from rag_resources.core.passage_sentences import ScoredPassage, beside, columns_of, sentences_of
 from rag_resources.core.sentence_ranking import (
-    ScoredPassage,
     SentenceFeature,
     SentenceModel,
-    beside,
-    columns_of,
     rank_sentences,
     sentence_features,
-    sentences_of,
 )
 from rag_resources.core.text import Span
 

@@ -42,7 +42,8 @@ def test_words_without_a_meaning_of_their_own_do_not_count() -> None:
         ("el 12.05.2026", {"12", "5", "2026"}),
         ("dieciséis o treinta", {"16", "30"}),
         ("uno de ellos", set()),
-        ("el error E18", {"18"}),
+        ("el error E18 y la bomba b2", set()),
+        ("el gas R-448A en 24h, 10kg", {"448", "24", "10"}),
     ],
 )
 def test_numbers_have_one_form_in_digits_or_in_words(text: str, expected: set[str]) -> None:
@@ -60,6 +61,16 @@ def test_marks_that_open_a_text_make_no_name_of_its_first_word() -> None:
 def test_a_name_is_a_capital_that_opens_no_sentence() -> None:
     text = "Ayer vino Andreu. Luego llamó Begoña: «Mañana voy», dijo a Íñigo. ¿Fue Ana?"
     assert names(text) == {"andreu", "begona", "inigo", "ana"}
+
+
+def test_letters_with_digits_after_them_are_one_word_and_a_name() -> None:
+    assert content("La bomba C1") == {"bomb", "c1"}
+    assert names("C1: la b2, en 24h") == {"c1", "b2"}
+
+
+def test_digits_with_one_letter_are_a_word_besides_the_number() -> None:
+    assert content("el gas R-448A") == {"gas", "448a", "448"}
+    assert content("10kg") == {"10", "kg"}
 
 
 def test_names_are_found_among_marks_without_end() -> None:
