@@ -20,7 +20,7 @@ from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.similar import nearest
-from rag_resources.core.texts import joined
+from rag_resources.core.texts import Text, joined
 from rag_resources.core.yaml_text import (
     DuplicateKeyError,
     Lines,
@@ -64,6 +64,18 @@ class Configurations(dict[str, NamedConfiguration]):
         on = {name: item for name, item in self.items() if has_vectors(item.retrieval)}
         off = {name: item for name, item in self.items() if name not in on}
         return Configurations(on, self.problems, off)
+
+    def notice_of_same(self, named: NamedConfiguration) -> Text | None:
+        """Return a warning if others search in the same way, as when a change was not saved."""
+        wanted = named.retrieval.config_hash
+        same = [
+            name
+            for name, item in self.items()
+            if name != named.name and item.retrieval.config_hash == wanted
+        ]
+        if not same:
+            return None
+        return Message.NOTICE_SAME.format(name=named.name, others=joined(", ", same))
 
     def named(self, name: str) -> NamedConfiguration:
         """Return a configuration.

@@ -59,7 +59,8 @@ def evaluate(
     with application() as app:
         named = app.configuration(config)
         off = app.settings.warning_about(config, named.retrieval)
-        for notice in filter(None, (*notices(named.retrieval), off)):
+        same = app.configurations.notice_of_same(named)
+        for notice in filter(None, (*notices(named.retrieval), same, off)):
             note(notice)
         steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:

@@ -23,7 +23,9 @@ def promote(
     with application() as app, working(Message.PROMOTE_WORKING):
         configurations = app.configurations.switched_on(app.settings.makes_vectors_for)
         if config is not None:
-            configurations.named(config)  # An unknown name is bad input.
+            named = configurations.named(config)  # An unknown name is bad input.
+            if same := configurations.notice_of_same(named):
+                note(same)
         outcome = app.serving.promote(configurations, name=config, run_id=None)
     if as_json:
         write_json(_as_json(outcome))

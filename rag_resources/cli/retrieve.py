@@ -74,6 +74,7 @@ def retrieve(
             answered.configuration,
             filtered=search.is_filtered,
             by_ranks=_is_scored_by_ranks(answered),
+            by_words=answered.config is not None and not answered.config.uses_vectors,
             language=language or default,
         )
     if response.error:

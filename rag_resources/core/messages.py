@@ -122,6 +122,7 @@ class Message:
     PROMPT_SOURCE: Template
     RETRIEVED_NOTHING: Template
     RETRIEVED_NOTHING_FILTERED: Template
+    RETRIEVED_NO_WORDS: Template
     INVALID_CONFIGURATION: Template
     ORIGIN_OVERRIDES: Template
     CONFIGURATION_NOT_FOUND: Template
@@ -213,6 +214,7 @@ class Message:
     WINDOW_STRIDE_TOO_LARGE: Template
     NOTICE_WEIGHTS: Template
     NOTICE_CANDIDATES: Template
+    NOTICE_SAME: Template
     NOTICE_DEPTH: Template
 
     # settings.toml

@@ -471,6 +471,7 @@ def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
     outcome = indexed("retrieve", "xilófono", "--config", "fulltext")
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING in outcome.out
+    assert Message.RETRIEVED_NO_WORDS.format(configuration="fulltext") in outcome.out
 
 
 def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path) -> None:
@@ -584,6 +585,7 @@ def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
     outcome = indexed("retrieve", "gata", "--config", CONFIGURATION, "--tag", "otra")
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING_FILTERED in outcome.out
+    assert Message.RETRIEVED_NO_WORDS.format(configuration=CONFIGURATION) not in outcome.out
 
 
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
@@ -907,6 +909,9 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert f"{candidate}: aún no se ha evaluado" in never.err
     outcome = indexed("promote", candidate)
     assert outcome.code == 0
+    same = Message.NOTICE_SAME.format(name=candidate, others=CONFIGURATION)
+    assert same in outcome.err
+    assert same in indexed("evaluate", candidate, "--no-store").err
     assert f"Evaluada antes de decidir: {candidate}." in outcome.err
     assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
     assert "Esa evaluación es actual." in outcome.out
