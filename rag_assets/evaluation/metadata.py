@@ -8,15 +8,22 @@ import dagster as dg
 from rag_assets.labels import rounded
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import AnswerFigures
-from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
+from rag_resources.core.texts import Template
 from rag_resources.database.pool import PoolStatistics
-from rag_resources.evaluation.summary import GATE_WORDS, group_in_words
+from rag_resources.evaluation.summary import (
+    GATE_WORDS,
+    found_in_vain_rows,
+    group_in_words,
+    missed_rows,
+)
 from rag_resources.languages.labels import stage_label
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
+_SHOWN_QUESTIONS = 20
 _PLOTTED = (
     "hit_rate_at_1",
     "hit_rate_at_3",
@@ -112,6 +119,27 @@ def _answer_metadata(figures: AnswerFigures | None) -> dict[str, Any]:
         **{name: share.mean for name, share in shares.items() if share},
         **({"citation_brier": figures.citation.brier} if figures.citation else {}),
     }
+
+
+def question_metadata(outcomes: Sequence[QueryOutcome]) -> dict[str, Any]:
+    """Return the first questions that were missed, and those that were found in vain, as tables."""
+    told = {
+        "missed": (Message.EVALUATE_MISSED, missed_rows(outcomes)),
+        "found_in_vain": (Message.EVALUATE_IN_VAIN, found_in_vain_rows(outcomes)),
+    }
+    return {
+        name: dg.MetadataValue.md(_questions(title, rows))
+        for name, (title, rows) in told.items()
+        if rows
+    }
+
+
+def _questions(title: Template, rows: Sequence[Sequence[str]]) -> str:
+    columns = (Message.COLUMN_QUESTION, Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST)
+    parts = [title.format(count=len(rows)), markdown_table(columns, rows[:_SHOWN_QUESTIONS])]
+    if len(rows) > _SHOWN_QUESTIONS:
+        parts.append(Message.EVALUATION_SHOWN.format(shown=_SHOWN_QUESTIONS))
+    return "\n\n".join(parts)
 
 
 def profile_metadata(profile: ProfileSummary, evaluations: Evaluations) -> dict[str, Any]:

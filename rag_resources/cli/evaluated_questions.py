@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SHOWN_QUESTIONS = 10
 
+_PLACES = (Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST)
+
 
 class Failing(StrEnum):
     """What an answer to a golden question lacks."""
@@ -31,26 +33,17 @@ _FAILING_WORDS = {
 
 
 def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
-    """Name the questions that were missed, with the rank of their note and what came first.
+    """Name the questions that were missed, with the rank of their note and what came first."""
+    from rag_resources.evaluation.summary import missed_rows
 
-    A note that the configuration did not find at all has no rank.
-    """
-    rows = [
-        (item.golden.query, str(item.deep_rank or "–"), _came_first(item))
-        for item in outcomes
-        if not item.is_hit and not item.error
-    ]
-    _show(Message.EVALUATE_MISSED, (Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST), rows)
+    _show(Message.EVALUATE_MISSED, _PLACES, missed_rows(outcomes))
 
 
 def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:
     """Name the questions whose note is among the first ten, but not among what a user gets."""
-    rows = [
-        (item.golden.query, str(item.judged.first_relevant_rank), _came_first(item))
-        for item in outcomes
-        if item.is_found_in_vain
-    ]
-    _show(Message.EVALUATE_IN_VAIN, (Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST), rows)
+    from rag_resources.evaluation.summary import found_in_vain_rows
+
+    _show(Message.EVALUATE_IN_VAIN, _PLACES, found_in_vain_rows(outcomes))
 
 
 def show_not_answered(
@@ -74,10 +67,6 @@ def failing_of(answer: "EvaluatedAnswer") -> Failing | None:
     if not answer.citations:
         return Failing.EMPTY
     return Failing.FIRST_CITATION if answer.metrics.get(FIRST_CITATION) == 0 else None
-
-
-def _came_first(outcome: "QueryOutcome") -> str:
-    return outcome.context[0].label if outcome.context else "–"
 
 
 def _show(title: "Template", columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

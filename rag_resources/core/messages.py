@@ -580,6 +580,7 @@ class Message:
     DISTURBANCE: Template
     GATE_FAIL: Template
     TABLE_BREAKDOWN: Template
+    EVALUATION_SHOWN: Template
     TABLE_PROFILE: Template
     PROFILE_TOTAL: Template
     PROFILE_CACHED: Template

@@ -1,6 +1,6 @@
 """Evaluations as sentences and as a table; the whole report is `reporting.page`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +13,37 @@ from rag_resources.core.answer_metrics import (
 )
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.counterfactuals import Change, Suspected, Suspicion
-from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.texts import Text, joined
+
+
+def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str, str]]:
+    """Return each question that was missed, the rank of its note ("–" if none) and what came first.
+
+    A note that the configuration did not find at all has no rank.
+    """
+    return [
+        (item.golden.query, str(item.deep_rank or "–"), _came_first(item))
+        for item in outcomes
+        if not item.is_hit and not item.error
+    ]
+
+
+def found_in_vain_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str, str]]:
+    """Return the same of questions whose note is among the first ten, but not what a user gets."""
+    return [
+        (item.golden.query, str(item.judged.first_relevant_rank), _came_first(item))
+        for item in outcomes
+        if item.is_found_in_vain
+    ]
+
+
+def _came_first(outcome: QueryOutcome) -> str:
+    return outcome.context[0].label if outcome.context else "–"
 
 
 def comparison_table(

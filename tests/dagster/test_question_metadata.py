@@ -1,0 +1,42 @@
+"""The questions that the page of an evaluation names."""
+
+from uuid import UUID
+
+from rag_assets.evaluation.metadata import question_metadata
+from rag_resources.core.evaluation import QueryOutcome
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+
+NOTE, OTHER = UUID(int=1), UUID(int=2)
+
+
+def outcome(query: str, *found: UUID, error: str = "") -> QueryOutcome:
+    entry = GoldenEntry(query, (NOTE,), "La gata.", "factual", 1)
+    return QueryOutcome(entry, found, 1.0, {}, error=error)
+
+
+def test_missed_questions_and_those_found_in_vain_are_named() -> None:
+    far = [UUID(int=100 + rank) for rank in range(11)]
+    told = question_metadata(
+        [outcome("¿La gata | el gato?", *far, NOTE), outcome("¿Nada?"), outcome("¿Aquí?", NOTE)]
+    )
+    missed, in_vain = (str(told[name].value) for name in ("missed", "found_in_vain"))
+    assert missed.startswith(Message.EVALUATE_MISSED.format(count=2))
+    assert "| ¿La gata \\| el gato? | 12 | – |" in missed
+    assert "| ¿Nada? | – | – |" in missed
+    assert "| ¿Aquí? | 1 | – |" in in_vain
+    assert Message.EVALUATION_SHOWN.format(shown=20) not in missed
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    told = question_metadata([outcome(f"¿{number}?", OTHER) for number in range(21)])
+    said = str(told["missed"].value)
+    assert said.startswith(Message.EVALUATE_MISSED.format(count=21))
+    assert "¿19?" in said
+    assert "¿20?" not in said
+    assert said.endswith(Message.EVALUATION_SHOWN.format(shown=20))
+
+
+def test_nothing_is_named_if_all_is_well_or_no_answer_came() -> None:
+    assert question_metadata([outcome("¿Fallo?", error="sin conexión")]) == {}
+    assert question_metadata([]) == {}
