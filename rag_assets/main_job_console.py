@@ -141,7 +141,9 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
         How many there are, to be repeated by `tell_unread_again`.
     """
     documents = tell_documents(
-        application.documents.count(window), application.documents.unread(limit=SHOWN_DOCUMENTS)
+        application.documents.count(window),
+        application.documents.unread(limit=SHOWN_DOCUMENTS),
+        application.documents.count_missing(),
     )
     rejections, rejected = application.notes.rejections(limit=SHOWN)
     show_rejected(rejections, rejected)
@@ -156,11 +158,18 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
     return Unread(rejected, documents)
 
 
-def tell_documents(counted: MonthCount, unread: Sequence[UnreadDocument]) -> int:
-    """Say how many documents were read, or could not be and why; return how many could not."""
+def tell_documents(counted: MonthCount, unread: Sequence[UnreadDocument], missing: int) -> int:
+    """Say how many documents were read, or could not be and why; return how many could not.
+
+    Args:
+        counted: All documents.
+        unread: The first of those that could not be read.
+        missing: How many have no file any more.
+    """
     failed = counted.statuses.get("failed", 0)
     if counted.documents:
-        (warn if failed else say)(documents_in_words(counted.documents, failed))
+        tell = warn if failed or missing else say
+        tell(documents_in_words(counted.documents, failed, missing))
         show_unread(unread)
     return failed
 

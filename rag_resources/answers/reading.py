@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import psycopg
 import structlog
@@ -224,9 +225,15 @@ def _implied(
     if signs.periods:
         start, end = period_filter(signs.periods)
         text = ", ".join(own.text for own in signs.periods)
-        shown = f"{start:%Y-%m-%d} – {end:%Y-%m-%d}"
+        shown = _days_in_words(start, end)
         condition = RetrievalFilters(created_from=start, created_until=end)
         yield Implied(ImpliedKind.PERIOD, text, shown, condition)
+
+
+def _days_in_words(start: datetime, end: datetime) -> str:
+    """Return the first and the last day of a period that does not contain its end."""
+    first, last = (f"{day:%Y-%m-%d}" for day in (start, end - timedelta(microseconds=1)))
+    return first if first == last else f"{first} – {last}"
 
 
 def _named(connection: Connection, signs: QuestionSigns) -> Iterator[Implied]:

@@ -45,7 +45,8 @@ class Search(Body):
         config: Fields of it to change, at any depth, named as in its file.
         top_k: Number of passages.
         filters: Conditions on the notes, as in `RetrievalFilters`, in camelCase.
-        language: Of the question and of what is said about it.
+        language: Of the question and of what is said about it. With `auto` the question is read in
+            the language in which it is written, and what is said is in that of `Accept-Language`.
     """
 
     query: Question
@@ -53,7 +54,7 @@ class Search(Body):
     config: dict[str, Any] = {}
     top_k: Annotated[int, Field(ge=1, le=50, strict=True)] | None = None
     filters: FiltersInCamelCase | None = None
-    language: Literal["es", "fr", "en"] | None = None
+    language: Literal["es", "fr", "en", "auto"] | None = None
 
 
 class AnswerRequest(Search):

@@ -1,6 +1,29 @@
-"""The language of a reader, from the browser's `Accept-Language` (RFC 9110, 12.5.4)."""
+"""The languages of a question and of its reader; the latter by `Accept-Language` (RFC 9110)."""
 
+from fastapi import Request
+
+from rag_resources.api.bodies import Search
 from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.likely import likely_language
+
+TELLING_WORDS = 2
+"""The least words that tell the language of a question. None of 2,062 Spanish questions (XQuAD-es
+and the sample's) counts as of another language so, and 16 as of none."""
+
+
+def question_language(body: Search) -> str | None:
+    """Return the language in which a question is read; None for the server's own."""
+    if body.language != "auto":
+        return body.language
+    return likely_language(body.query, TELLING_WORDS) or None
+
+
+def reader_language(request: Request, body: Search) -> str:
+    """Return the language of what is said about a question."""
+    own: str = request.app.state.settings.answer_language
+    if body.language != "auto":
+        return body.language or own
+    return preferred_language(request.headers.get("accept-language", ""), default=own)
 
 
 def preferred_language(header: str, *, default: str = LANGUAGES[0]) -> str:

@@ -13,6 +13,7 @@ from fastapi import Request
 from rag_resources.api.admission import Admission
 from rag_resources.api.bodies import Search
 from rag_resources.api.identity import Caller, Door
+from rag_resources.api.language import question_language
 from rag_resources.api.metrics import count_retrieval
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.tenants import Tenants
@@ -60,7 +61,7 @@ async def searched(
         "overrides": body.config,
         "top_k": body.top_k,
         "filters": caller.within(body.filters.as_filters() if body.filters else None),
-        "language": body.language,
+        "language": question_language(body),
     }
 
     def admitted(remaining_ms: float) -> ResultT:

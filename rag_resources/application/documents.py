@@ -47,6 +47,7 @@ from rag_resources.store.document_list import (
     PageQuality,
     UnreadDocument,
     count_documents,
+    count_missing,
     fetch_summary,
     find_document,
     list_document_owners,
@@ -265,6 +266,11 @@ class Documents:
         """Return the latest documents that could not be read, as their statuses say."""
         with self.database.transaction() as connection:
             return list_unread(connection, limit=limit)
+
+    def count_missing(self) -> int:
+        """Count the documents whose file is at none of their addresses any more."""
+        with self.database.transaction() as connection:
+            return count_missing(connection)
 
     def find(self, name: str) -> DocumentSummary:
         """Return the document with an id, an address or a title.

@@ -409,6 +409,8 @@ class Application:
         unmet = self._unmet(filters, response, deadline_ms)
         messages = (*chosen.messages, *response.messages, *unmet)
         told = replace(response, messages=messages, confidence=confidence)
+        if config != chosen.config:
+            chosen = replace(chosen, label=chosen.name or chosen.label, is_promoted=False)
         return Answered(chosen.label, told, config, chosen.name, chosen.is_promoted)
 
     def _unmet(

@@ -39,7 +39,7 @@ def show(
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
         by_ranks: Whether the scores are sums of reciprocal ranks, which are small and not of 1.
-        by_words: Whether the configuration searches by words alone.
+        by_words: Whether it was searched by words alone.
         language: The language of the question, whose words are marked.
     """
     warn_of(response)
@@ -50,7 +50,7 @@ def show(
     if not response.results:
         say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
         if by_words:
-            say(Message.RETRIEVED_NO_WORDS.format(configuration=configuration))
+            say(Message.RETRIEVED_NO_WORDS)
     screen = console()
     for rank, result in enumerate(response.results, start=1):
         asked = (response.query, language)

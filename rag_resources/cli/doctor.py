@@ -284,8 +284,11 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
     missing = not found.notes or found.failures or not found.golden
     yield Finding(Message.DOCTOR_CONTENTS, Health.WARNING if missing else Health.GOOD, counts)
     if found.documents:
-        health = Health.WARNING if found.unread_documents else Health.GOOD
-        detail = documents_in_words(found.documents, found.unread_documents)
+        amiss = found.unread_documents or found.missing_documents
+        health = Health.WARNING if amiss else Health.GOOD
+        detail = documents_in_words(
+            found.documents, found.unread_documents, found.missing_documents
+        )
         yield Finding(Message.DOCTOR_DOCUMENTS, health, detail)
     if found.rejected:
         detail = Message.DOCTOR_REJECTED_RECORDS.format(count=found.rejected)

@@ -241,7 +241,8 @@ def _confirmed(document: "DocumentSummary") -> bool:
 def _status(document: "DocumentSummary") -> str:
     from rag_resources.store.document_list import status_word
 
-    return status_word(document.status)
+    word = status_word(document.status)
+    return Message.DOCUMENT_WITHOUT_FILE.format(status=word) if document.is_missing else word
 
 
 def _pages(document: "DocumentSummary") -> str:

@@ -10,6 +10,7 @@ from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
 from rag_resources.cli.survey_report import show_rejected, show_unread
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
@@ -133,11 +134,13 @@ def _program_json(program: "Program") -> dict[str, Any]:
     }
 
 
-def documents_in_words(documents: int, unread: int) -> str:
-    """Say how many documents there are, and how many of them could not be read."""
+def documents_in_words(documents: int, unread: int, missing: int) -> str:
+    """Say how many documents there are, how many could not be read, and how many have no file."""
     if unread:
-        return Message.DOCUMENTS_UNREAD.format(failed=unread, documents=documents)
-    return Message.DOCUMENTS_READ.format(documents=documents)
+        told = Message.DOCUMENTS_UNREAD.format(failed=unread, documents=documents)
+    else:
+        told = Message.DOCUMENTS_READ.format(documents=documents)
+    return joined(" ", (told, Message.DOCUMENTS_MISSING.format(count=missing))) if missing else told
 
 
 def schema_of(url: str) -> "Schema":
@@ -205,7 +208,7 @@ def _show_database(
         )
     )
     if found.documents:
-        say(documents_in_words(found.documents, found.unread_documents))
+        say(documents_in_words(found.documents, found.unread_documents, found.missing_documents))
         show_unread(found.unread)
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])

@@ -387,6 +387,8 @@ class Message:
     DOCUMENTS_NOT_SET: Template
     DOCUMENTS_UNREAD: Template
     DOCUMENTS_READ: Template
+    DOCUMENTS_MISSING: Template
+    DOCUMENT_WITHOUT_FILE: Template
     DOCUMENT_MERGED: Template
     READING_HELD: Template
     READINGS_HELD: Template
@@ -1372,6 +1374,7 @@ class Message:
     PAGE_AGAIN: Template
     PAGE_ABOUT: Template
     PAGE_IMPLIED: Template
+    PAGE_COLUMNS: Template
     PAGE_REVOKE: Template
     PAGE_COST: Template
     PAGE_SOURCE: Template

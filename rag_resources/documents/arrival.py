@@ -46,7 +46,7 @@ class ArrivalReport:
         counts: Number of files by outcome.
         rejected: Files that could not be registered, and why.
         left_out: Files of documents that a person deleted or that have expired, and why.
-        missing: Addresses that the source has lost since the last time.
+        missing: Addresses that the source has lost; their documents are kept.
     """
 
     counts: Counter[Arrival] = field(default_factory=Counter)

@@ -12,20 +12,16 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from rag_resources.core.golden_drafts import NoteOpening
-from rag_resources.core.rules import word_rules
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.core.wording import fold
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
-from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.likely import likely_language
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
 LONG_GAP = 36
 """Months without notes that are worth telling: each run goes over them."""
 OWN_LANGUAGE = "es"
-_LEAST_WORDS = 5
-"""With fewer telling words than this in every language, a text's language is unknown."""
 
 
 @dataclass
@@ -106,38 +102,6 @@ def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
         else:
             _add(found, record)
     return found
-
-
-def likely_language(text: str) -> str:
-    """Return the language of most of a text's telling words; empty if it has hardly any.
-
-    These are its stop words, and words with a letter that no other of the languages has. Of
-    languages with equally many it is the first of `LANGUAGES`.
-    """
-    words = [word.strip(".,;:¿?¡!«»\"'()") for word in text.casefold().split()]
-    folded = list(map(fold, words))
-    counts = {
-        language: sum(word in stop for word in folded)
-        + sum(not _OWN_LETTERS[language].isdisjoint(word) for word in words)
-        for language, stop in _stop_words().items()
-    }
-    best = max(LANGUAGES, key=lambda language: counts[language])
-    return best if counts[best] >= _LEAST_WORDS else ""
-
-
-_OWN_LETTERS = {
-    "es": frozenset("áíóúñ"),
-    "fr": frozenset("àâçèêëîïôœùû"),
-    "en": frozenset[str](),
-}
-
-
-def _stop_words() -> dict[str, frozenset[str]]:
-    rules = {language: word_rules(language) for language in LANGUAGES}
-    return {
-        language: frozenset(f"{rule.stop} {rule.negations} {rule.numbers}".split())
-        for language, rule in rules.items()
-    }
 
 
 def _add(found: Survey, record: NoteRecord) -> None:

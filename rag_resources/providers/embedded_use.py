@@ -35,8 +35,6 @@ _FILES = ("resources/weights.npz", "resources/sp.model")
 # A window is computed as one matrix, with 20 kB a token and about 4 characters a token.
 _WINDOW_CHARS = 16_000
 _WINDOW_TOKENS = 4_000
-# Windows passed to the package at once; the package itself batches by tokens.
-_BATCH_WINDOWS = 1024
 
 
 class _SharedModel:
@@ -111,19 +109,13 @@ class USEEmbedder(Embedder):
         return self._embed(texts)
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed each text by itself: in a batch the last digits depend on the texts beside it."""
         model = _SHARED.get()
         sums = np.zeros((len(texts), _DIMENSION), dtype=np.float32)
-        rows: list[int] = []
-        windows: list[str] = []
         for row, text in enumerate(texts):
             for window in windows_of_chars(clean(text), _WINDOW_CHARS):
-                rows.append(row)
-                windows.append(window)
-            if len(windows) >= _BATCH_WINDOWS or row == len(texts) - 1:
                 # An empty text is a single empty window, which must have some weight.
-                sizes = np.array([max(1, len(window)) for window in windows], dtype=np.float32)
-                np.add.at(sums, rows, model.encode(windows) * sizes[:, None])
-                rows, windows = [], []
+                sums[row] += model.encode(window) * max(1, len(window))
         return unit_vectors(sums, n_texts=len(texts), dimension=_DIMENSION, model=_NAME)
 
 

@@ -304,11 +304,12 @@ def update_metadata(
 def mark_missing(
     connection: Connection, found: Collection[str], *, tenant: str, source: str
 ) -> list[str]:
-    """Store which addresses of a source have a file; return those that have just lost it."""
-    rows = queries().mark_missing_addresses(
+    """Store which addresses of a source have a file; return those that have lost it."""
+    queries().mark_missing_addresses(
         connection, tenant=tenant, source=source, addresses=list(found)
     )
-    return sorted(row.address for row in rows if row.missing)
+    rows = queries().list_missing_addresses(connection, tenant=tenant, source=source)
+    return [row.address for row in rows]
 
 
 def set_status(connection: Connection, document_id: UUID, status: str) -> None:

@@ -75,6 +75,11 @@ class DocumentSummary:
     first_failure: DocumentFailure | None
 
     @property
+    def is_missing(self) -> bool:
+        """Whether its file is at none of its addresses any more."""
+        return bool(self.addresses) and all(own["missingSince"] for own in self.addresses)
+
+    @property
     def address(self) -> str:
         """Its address in its own source, which stays when the same file comes from elsewhere."""
         return str(self.addresses[0]["address"]) if self.addresses else str(self.document_id)
@@ -232,6 +237,11 @@ def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
     return DocumentDetails(
         list_pages(connection, document_id), failures, list_extractions(connection, document_id)
     )
+
+
+def count_missing(connection: Connection) -> int:
+    """Count the tenant's documents whose file is at none of their addresses any more."""
+    return int(queries().count_missing_documents(connection))
 
 
 def list_unread(connection: Connection, *, limit: int) -> list[UnreadDocument]:

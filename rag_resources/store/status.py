@@ -10,7 +10,7 @@ from rag_resources.core.measurement import Present
 from rag_resources.database.connection import LimitedConnection, Role
 from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
-from rag_resources.store.document_list import UnreadDocument, list_unread
+from rag_resources.store.document_list import UnreadDocument, count_missing, list_unread
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 from rag_resources.store.rejections import Rejection, list_rejections
@@ -61,6 +61,7 @@ class DatabaseStatus:
     Attributes:
         chunked: Notes that have been chunked.
         unread_documents: Those of the documents that could not be read.
+        missing_documents: Those whose file is at none of their addresses any more.
         unread: The latest of them.
         present: The versions that results depend on.
         evaluations: The latest evaluation of each configuration.
@@ -84,6 +85,7 @@ class DatabaseStatus:
     rejected: int = 0
     documents: int = 0
     unread_documents: int = 0
+    missing_documents: int = 0
     unread: tuple[UnreadDocument, ...] = ()
     isolation: Isolation = Isolation.CONDITIONS
     serving_since: datetime | None = None
@@ -120,6 +122,7 @@ def read_status(connection: LimitedConnection) -> DatabaseStatus:
         rejected=rejected,
         documents=counts.documents,
         unread_documents=counts.unread_documents,
+        missing_documents=count_missing(connection),
         unread=tuple(list_unread(connection, limit=NAMED_DOCUMENTS)),
         isolation=_isolation(connection.roles.get(Access.READER)),
     )

@@ -78,14 +78,29 @@ INNER JOIN documents AS d ON d.id = a.document_id
 WHERE a.tenant_id = :tenant AND a.source = :source AND a.address = ANY(:addresses)
 ORDER BY d.arrived_at;
 
--- name: mark_missing_addresses
+-- name: mark_missing_addresses!
 -- Record which addresses a source has lost, and which it has again.
 -- params:  tenant text, source text, addresses text[] (those that it has)
--- returns: address text (lost now)
 UPDATE document_addresses AS a
 SET missing_since = CASE WHEN a.address = ANY(:addresses) THEN NULL ELSE now() END
-WHERE a.tenant_id = :tenant AND a.source = :source AND (a.address = ANY(:addresses)) = (a.missing_since IS NOT NULL)
-RETURNING a.address, a.missing_since IS NOT NULL AS missing;
+WHERE a.tenant_id = :tenant AND a.source = :source AND (a.address = ANY(:addresses)) = (a.missing_since IS NOT NULL);
+
+-- name: list_missing_addresses
+-- The addresses that a source has lost, whose documents are kept.
+-- params:  tenant text, source text
+-- returns: address text
+SELECT a.address FROM document_addresses AS a
+WHERE a.tenant_id = :tenant AND a.source = :source AND a.missing_since IS NOT NULL
+ORDER BY a.address;
+
+-- name: count_missing_documents$
+-- The number of the tenant's documents whose file is at none of their addresses any more.
+-- returns: bigint
+SELECT count(*) FROM documents AS d
+WHERE
+    d.tenant_id = current_tenant()
+    AND EXISTS (SELECT FROM document_addresses AS a WHERE a.document_id = d.id)
+    AND NOT EXISTS (SELECT FROM document_addresses AS a WHERE a.document_id = d.id AND a.missing_since IS NULL);
 
 -- name: find_document_of_file$
 -- The document of a file that was found before, at any address.

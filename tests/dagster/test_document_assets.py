@@ -156,12 +156,14 @@ def test_without_a_source_the_assets_do_nothing(
 def test_the_main_job_says_how_many_documents_could_be_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert tell_documents(MonthCount({}, 0, 0, {}), []) == 0
-    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), []) == 0
+    assert tell_documents(MonthCount({}, 0, 0, {}), [], 0) == 0
+    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), [], 0) == 0
     assert capsys.readouterr() == (f"{Message.DOCUMENTS_READ.format(documents=3)}\n", "")
     unread = [UnreadDocument("roto.pdf", "Está dañado.")]
-    failed = tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}), unread)
+    failed = tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}), unread, 0)
     told = capsys.readouterr()
     assert failed == 2
     assert re.search(r"roto\.pdf +Está dañado\.", told.out)
     assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")
+    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), [], 1) == 0
+    assert Message.DOCUMENTS_MISSING.format(count=1) in capsys.readouterr().err

@@ -343,7 +343,7 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
         assert whole.model_extra["reading"]["implied"] == []
         named: Any = [{"role": "user", "content": f"{QUESTION} (en enero de 2025)"}]
         shown = client.chat.completions.create(model="hybrid_use", messages=named)
-        only = Message.ASKED_ONLY.format(value="2025-01-01 – 2025-02-01", text="en enero de 2025")
+        only = Message.ASKED_ONLY.format(value="2025-01-01 – 2025-01-31", text="en enero de 2025")
         assert (shown.choices[0].message.content or "").endswith(f"\n\n{only}")
         assert shown.model_extra
         assert shown.model_extra["reading"]["implied"][0]["kind"] == "period"

@@ -471,7 +471,7 @@ def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
     outcome = indexed("retrieve", "xilófono", "--config", "fulltext")
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING in outcome.out
-    assert Message.RETRIEVED_NO_WORDS.format(configuration="fulltext") in outcome.out
+    assert Message.RETRIEVED_NO_WORDS in outcome.out
 
 
 def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path) -> None:
@@ -585,7 +585,7 @@ def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
     outcome = indexed("retrieve", "gata", "--config", CONFIGURATION, "--tag", "otra")
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING_FILTERED in outcome.out
-    assert Message.RETRIEVED_NO_WORDS.format(configuration=CONFIGURATION) not in outcome.out
+    assert Message.RETRIEVED_NO_WORDS not in outcome.out
 
 
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
@@ -1120,6 +1120,8 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     assert "hybrid_use (promovida)" in served.out
     asked = indexed("ask", "¿Qué tiempo hizo en Lisboa?", "--json").json["metadata"]
     assert (asked["configuration"], asked["promoted"]) == (CONFIGURATION, True)
+    words = indexed("retrieve", "¿Qué tiempo hizo en Lisboa?", "--strategy", "fulltext", "--json")
+    assert (words.json["configuration"], words.json["promoted"]) == (CONFIGURATION, False)
     named = indexed("ask", "¿Qué tiempo?", "--config", asked["configuration"], "--json")
     assert (named.json["metadata"]["configuration"], named.json["metadata"]["promoted"]) == (
         CONFIGURATION,

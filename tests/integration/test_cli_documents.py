@@ -142,6 +142,22 @@ def test_the_status_names_what_could_not_be_read_and_why(
     assert re.search(r"roto_2022\.pdf +No se puede leer como PDF", told)
 
 
+def test_a_document_whose_file_is_gone_is_named_for_as_long_as_it_is(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "sin fichero" not in call("list").out
+    (tmp_path / "docs" / "plan_2024.pdf").unlink()
+    index_documents()
+    index_documents()
+    assert re.search(r"plan_2024\.pdf +completo, sin fichero", call("list").out)
+    missing = Message.DOCUMENTS_MISSING.format(count=1)
+    assert missing in call_rag(monkeypatch, capsys, "status").out
+    assert missing in " ".join(call_rag(monkeypatch, capsys, "doctor").out.split())
+    assert call("delete", "plan_2024.pdf", "--yes").code == 0
+    index_documents()
+    assert missing not in call_rag(monkeypatch, capsys, "status").out
+
+
 def test_a_scanned_document_is_recognised_when_a_person_says_so(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ from rag_resources.store.document_files import Arrival, lock_documents
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
+    count_missing,
     find_document,
     list_documents,
     read_details,
@@ -211,8 +212,13 @@ def test_a_file_that_disappears_is_reported_and_its_document_stays(stand: Stand)
     stand.run()
     (stand.folder / "plan.txt").unlink()
     assert stand.arrive().missing == ["plan.txt"]
-    assert stand.arrive().missing == []
-    assert stand.find("plan.txt").addresses[0]["missingSince"]
+    since = stand.find("plan.txt").addresses[0]["missingSince"]
+    assert since
+    assert stand.arrive().missing == ["plan.txt"], "as long as it is missing"
+    assert stand.find("plan.txt").addresses[0]["missingSince"] == since
+    assert stand.find("plan.txt").is_missing
+    with stand.database.transaction() as connection:
+        assert count_missing(connection) == 1
     stand.write("plan.txt", HOUSING)
     assert stand.run()[0].counts[Arrival.UNCHANGED] == 1
     assert stand.find("plan.txt").addresses[0]["missingSince"] is None

@@ -320,6 +320,15 @@ def test_what_was_left_out_is_said_in_the_readers_language(
         assert words["LEFT_OUT_VECTORS"] in told
 
 
+def test_a_question_is_read_in_its_own_language_on_a_page_in_another(
+    browser: Browser, api: ApiServer, keys: dict[str, str]
+) -> None:
+    with visit(browser, api, keys["reader"], locale="en") as page:
+        implied = ask(page, "¿Qué costó el taller en enero de 2025?").locator(".implied")
+        said = wording("en")["PAGE_IMPLIED"].format(condition="2025-01-01 – 2025-01-31")
+        expect(implied).to_contain_text(said)
+
+
 def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str]) -> None:
     """On the answer and on a citation; the second thought replaces the first."""
     with visit(browser, api, keys["reader"]) as page:

@@ -66,10 +66,10 @@ def found(asked: Asked) -> set[UUID]:
 @pytest.mark.parametrize(
     ("question", "value", "notes"),
     [
-        ("¿Cuánto cuesta el tejado en 2024?", "2024-01-01 – 2025-01-01", ["2024/plan_2024.md"]),
+        ("¿Cuánto cuesta el tejado en 2024?", "2024-01-01 – 2024-12-31", ["2024/plan_2024.md"]),
         (
             "¿Cuánto cuesta el tejado en marzo de 2025?",
-            "2025-03-01 – 2025-04-01",
+            "2025-03-01 – 2025-03-31",
             ["2025/plan_2025.md"],
         ),
         ("¿Cuánto cuesta el tejado en plan_2024.md?", "plan_2024.md", ["2024/plan_2024.md"]),
@@ -373,7 +373,7 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
 
     _, told = rag("ask", "¿Cuánto cuesta el tejado en 2024?")
     assert (
-        'Solo 2024-01-01 – 2025-01-01 (por «en 2024»; sin esta condición: --ignore "en 2024")'
+        'Solo 2024-01-01 – 2024-12-31 (por «en 2024»; sin esta condición: --ignore "en 2024")'
         in told
     )
     answer_id = told.partition("rag feedback ")[2][:8]

@@ -144,6 +144,14 @@ def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
     assert cosines(together, alone).min() > 0.99999
 
 
+def test_a_vector_of_use_is_the_same_to_the_last_bit_in_any_batch() -> None:
+    """Evaluations compare the bits of vectors: a note that is embedded again must not look new."""
+    texts = [text[: 40 + 30 * place] for place, text in enumerate(SPANISH_TEXTS)]
+    together = USEEmbedder().embed_passages(texts)
+    alone = np.concatenate([USEEmbedder().embed_passages([text]) for text in texts])
+    assert together.tobytes() == alone.tobytes()
+
+
 def test_awkward_texts_give_unit_vectors(embedder: Embedder) -> None:
     for vectors in (embedder.embed_passages(AWKWARD_TEXTS), embedder.embed_queries(AWKWARD_TEXTS)):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)

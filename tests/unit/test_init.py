@@ -21,7 +21,8 @@ from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
 from rag_resources.core.messages import Message
-from rag_resources.ingestion.survey import likely_language, survey
+from rag_resources.ingestion.survey import survey
+from rag_resources.languages.likely import likely_language
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.status import ModelStatus
 from tests.command_line import Outcome, call_rag, isolate

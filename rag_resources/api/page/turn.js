@@ -4,7 +4,7 @@ import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
 import { mayJudge, mayWrite, openKey } from "./key.js";
 import { openSource } from "./source.js";
-import { announce, byId, day, language, make, noteLabel, placeInWords, seconds, t, withoutMarks } from "./words.js";
+import { announce, byId, day, make, noteLabel, placeInWords, seconds, t, withoutMarks } from "./words.js";
 
 let turns = 0;
 
@@ -53,7 +53,7 @@ export class Turn {
 
   async run() {
     announce(t("PAGE_SEARCHING"));
-    const body = { query: this.question, language, conversation: this.conversation, ignored: this.ignored };
+    const body = { query: this.question, language: "auto", conversation: this.conversation, ignored: this.ignored };
     if (this.filters) body.filters = this.filters;
     try {
       await stream(body, this.controller.signal, (name, data) => this.receive(name, data));
@@ -130,6 +130,7 @@ export class Turn {
         "li",
         {},
         make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where)),
+        citation.columns ? make("p", { className: "columns" }, t("PAGE_COLUMNS", { columns: citation.columns })) : null,
         answerId && mayJudge() ? this.thumbs(answerId, place + 1) : null,
       );
     });
@@ -177,7 +178,7 @@ export class Turn {
   }
 
   async passages(button) {
-    const body = { query: this.question, language };
+    const body = { query: this.question, language: "auto" };
     if (this.filters) body.filters = this.filters;
     button.disabled = true;
     try {

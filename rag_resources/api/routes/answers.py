@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from rag_resources.api.bodies import AnswerRequest
 from rag_resources.api.identity import Searcher
+from rag_resources.api.language import reader_language
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import asked_as_json, searched, streamed
 from rag_resources.application.answers import Asked
@@ -29,7 +30,7 @@ async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Res
     With `stream` each sentence is an event `sentence` as soon as it is checked, and the whole
     answer the last event, `done`; if that fails on the way, the last event is `error`.
     """
-    language = body.language or request.app.state.settings.answer_language
+    language = reader_language(request, body)
     if body.stream:
         sentences = await streamed(request, caller, body, body.reading())
         return StreamingResponse(_events(sentences, language), media_type="text/event-stream")

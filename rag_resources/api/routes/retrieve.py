@@ -8,6 +8,7 @@ from pydantic_core import to_json
 
 from rag_resources.api.bodies import Found, QueryRequest, Search
 from rag_resources.api.identity import Caller, Searcher
+from rag_resources.api.language import reader_language
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import found_as_json, searched
 from rag_resources.core.messages import Message
@@ -54,7 +55,7 @@ def _as_json(found: dict[str, Any]) -> Response:
 
 
 async def _found(request: Request, caller: Caller, body: Search) -> dict[str, Any]:
-    language = body.language or request.app.state.settings.answer_language
+    language = reader_language(request, body)
     return await searched(
         request,
         caller,
