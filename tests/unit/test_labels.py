@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from rag_assets.labels import labelled, stage_times
@@ -97,6 +98,14 @@ def _keys(tree: ast.AST) -> set[str]:
         for key in node.keys
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
     }
+
+
+def test_an_empty_list_is_shown_as_a_dash() -> None:
+    told = labelled(
+        {"missing_files": dg.MetadataValue.md(""), "by_document": dg.MetadataValue.md("x")}
+    )
+    assert told[label("missing_files")] == "–"
+    assert told[label("by_document")] == dg.MetadataValue.md("x")
 
 
 def test_everything_that_assets_checks_and_jobs_tell_passes_through_the_names() -> None:
