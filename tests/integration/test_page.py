@@ -43,11 +43,14 @@ ES = wording("es")
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 COST = "El taller 🔧 pide 415 euros por arreglar la dirección."
 PAID = "Andreu lo paga el martes con la tarjeta de su hermana."
+LATHE = "| Torno | 73 euros |"
+TARIFF = f"| Máquina | Precio |\n| --- | --- |\n{LATHE}\n"
 HOUSES = "El plan promete construir cien mil viviendas públicas de alquiler."
 THEIRS = "El taller de la vecina pide 999 euros."
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 CAT = f"La gata Nube {HOSTILE} se escapó por la ventana."
 RECORDS = (
+    NoteRecord("tarifas", "Tarifas", TARIFF, DAY),
     NoteRecord("furgo", "La furgoneta", f"Llovió 🌧. {COST} {PAID}", DAY, tags=("coche",)),
     NoteRecord("gata", f"Gata {HOSTILE}", CAT, DAY, tags=("gata",)),
 )
@@ -58,7 +61,12 @@ def written(_: Any, messages: list[dict[str, Any]]) -> dict[str, Any]:
     """What the language model answers: sentences of the passages about what was asked."""
     passages = re.split(r"\[Fuente \d+:", messages[-1]["content"])
     asked = messages[-1]["content"].lower()
-    topics = {"taller": (COST, PAID, THEIRS), "plan": (HOUSES,), "gata": (CAT,)}
+    topics = {
+        "taller": (COST, PAID, THEIRS),
+        "plan": (HOUSES,),
+        "gata": (CAT,),
+        "torno": (LATHE,),
+    }
     wanted = next((own for topic, own in topics.items() if f"¿{topic}" in asked), ())
     return reply(
         *(
@@ -327,6 +335,15 @@ def test_a_question_is_read_in_its_own_language_on_a_page_in_another(
         implied = ask(page, "¿Qué costó el taller en enero de 2025?").locator(".implied")
         said = wording("en")["PAGE_IMPLIED"].format(condition="2025-01-01 – 2025-01-31")
         expect(implied).to_contain_text(said)
+
+
+def test_a_cited_row_of_a_table_shows_the_names_of_its_columns(
+    browser: Browser, api: ApiServer, keys: dict[str, str]
+) -> None:
+    with visit(browser, api, keys["reader"]) as page:
+        source = ask(page, "¿Torno, precio?").locator(".sources li").first
+        said = ES["PAGE_COLUMNS"].format(columns="| Máquina | Precio |")
+        expect(source).to_contain_text(said)
 
 
 def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str]) -> None:

@@ -125,12 +125,12 @@ export class Turn {
     if (!this.citations.length) return;
     const items = this.citations.map((citation, place) => {
       const title = noteLabel(citation);
+      const columns = citation.columns ? make("span", { className: "where" }, t("PAGE_COLUMNS", citation)) : null;
       const where = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, title) : ""].filter(Boolean).join(" · ");
       return make(
         "li",
         {},
-        make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where)),
-        citation.columns ? make("p", { className: "columns" }, t("PAGE_COLUMNS", { columns: citation.columns })) : null,
+        make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where), columns),
         answerId && mayJudge() ? this.thumbs(answerId, place + 1) : null,
       );
     });
