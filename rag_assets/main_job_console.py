@@ -225,27 +225,28 @@ def print_results(
     )
     _print_table(console, compared)
     if by_passage := max((item.passage_queries for item in latest), default=0):
-        console.print(Message.EVALUATE_PASSAGES.format(count=by_passage))
+        _tell(console, Message.EVALUATE_PASSAGES.format(count=by_passage))
     references = [
         item.configuration
         for item in latest
         if application.configuration(item.configuration).role is Role.REFERENCE
     ]
     if references:
-        console.print(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
+        _tell(console, Message.RESULTS_REFERENCES.format(names=", ".join(references)))
     off = configured.configurations.switched_off
     if off:
         names = ", ".join(sorted(off))
-        console.print(Message.RESULTS_SWITCHED_OFF.format(names=names))
+        _tell(console, Message.RESULTS_SWITCHED_OFF.format(names=names))
     if promotion:
-        console.print(
-            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
+        _tell(
+            console,
+            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model),
         )
         reasons = application.serving.refusals(configured.configurations)
         if before and _version(before) != _version(promotion):
             why = why_replaced(before, configured.configurations, reasons)
             told = Message.RESULTS_REPLACED.format(name=before.configuration, reason=why)
-            console.print(told)
+            _tell(console, told)
         candidates = [item for item in latest if item.configuration not in references]
         ahead = ahead_in_mrr(candidates, promotion.configuration)
         _print_reasons(console, Message.RESULTS_AHEAD, ahead, reasons)
@@ -258,10 +259,10 @@ def print_results(
         refused = [name for name in passing if name in reasons]
         _print_reasons(console, Message.RESULTS_REFUSED, refused, reasons)
     else:
-        console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
+        _tell(console, Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     ui = running_program(application.settings.rag_home, UI)
     where = Message.RESULTS_UI_AT.format(url=ui.address) if ui else Message.RESULTS_UI
-    console.print(Message.RESULTS_NEXT.format(where=where))
+    _tell(console, Message.RESULTS_NEXT.format(where=where))
 
 
 def _version(promotion: Promotion) -> tuple[str, str]:
@@ -295,10 +296,15 @@ def _print_reasons(
     for name in names:
         names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
     if names_of:
-        console.print(headline)
+        _tell(console, headline)
     for reason, alike in names_of.items():
         told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
-        console.print(told)
+        _tell(console, told)
+
+
+def _tell(console: Console, sentence: str) -> None:
+    """Print a sentence; to a file or a pipe, on one line."""
+    console.print(sentence, soft_wrap=not console.is_terminal)
 
 
 def _print_table(console: Console, shown: ReportTable) -> None:

@@ -64,7 +64,7 @@ def serve(settings: Settings) -> int:
     python = [sys.executable, "-m"]
     workspace = ["-w", str(WORKSPACE)]
     address = ["-h", host, "-p", str(port)]
-    console = Console()
+    console = Console(soft_wrap=not sys.stdout.isatty())  # A sentence a line in a file.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     commands = [
         [*python, "dagster_webserver", *workspace, *address, *_quiet("dagster")],
