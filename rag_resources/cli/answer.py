@@ -59,7 +59,7 @@ def show(
         marks = not screen.is_terminal or is_plain()
         screen.print(_panel(rank, score, result, asked, marks=marks))
     say_confidence(response)
-    _say_cost(response, configuration)
+    _say_cost(response, configuration, by_words=by_words)
 
 
 def warn_of(response: "RetrievalResponse") -> None:
@@ -185,13 +185,14 @@ def say_confidence(response: "RetrievalResponse") -> None:
             say(sentence)
 
 
-def _say_cost(response: "RetrievalResponse", configuration: str) -> None:
+def _say_cost(response: "RetrievalResponse", configuration: str, *, by_words: bool) -> None:
     from rag_resources.retrieval.notices import INTENT_WORDS
 
     count, total = len(response.results), response.latency_ms
     template = Message.RETRIEVED_CACHED if response.cached else Message.RETRIEVED_COUNT
     intent = response.transformed.intent.value if response.transformed else ""
-    how = (configuration, response.strategy, response.model, INTENT_WORDS.get(intent, ""))
+    model = "" if by_words else response.model
+    how = (configuration, response.strategy, model, INTENT_WORDS.get(intent, ""))
     say(joined(" · ", (template.format(count=count, total=total), *filter(None, how))))
     if not response.cached:
         times = (

@@ -1111,6 +1111,7 @@ class Message:
     REPORT_REASONS: Template
     REPORT_SCROLLS: Template
     REPORT_EVALUATED: Template
+    REPORT_NO_MODEL: Template
     REPORT_OF_QUERIES: Template
     REPORT_IS_SERVING: Template
     REPORT_FAILED: Template

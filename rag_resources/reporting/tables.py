@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rag_resources.core.comparison import HITS, Verdict
-from rag_resources.core.configuration import Role
+from rag_resources.core.configuration import Role, usable_retrieval
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import EvidenceState
 from rag_resources.core.gate import GateState, wilson_interval
@@ -293,8 +293,12 @@ def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Ite
     own = item.evaluation
     if item.is_of(report.status.promotion):
         yield Message.REPORT_IS_SERVING
+    config = usable_retrieval(own.config, origin=own.configuration)
+    searches_words = config is not None and not config.uses_vectors
     yield Message.REPORT_EVALUATED.format(
-        moment=moment(own.created_at), model=own.model, queries=own.total_queries
+        moment=moment(own.created_at),
+        model=Message.REPORT_NO_MODEL if searches_words else own.model,
+        queries=own.total_queries,
     )
     if own.golden_hash != report.golden:
         yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)

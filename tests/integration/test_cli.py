@@ -472,6 +472,7 @@ def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING in outcome.out
     assert Message.RETRIEVED_NO_WORDS in outcome.out
+    assert "e5_small" not in outcome.out
 
 
 def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path) -> None:
