@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from rag_resources.core.question_reading import (
     asks_of_a_time_only,
+    asks_one_thing,
+    begins_with_and,
     empty_words,
     inner_names,
     read_question,
@@ -39,16 +41,23 @@ class Carried:
 def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Carried:
     """Return the text to search for a question.
 
-    If the question has a pronoun or no content word, it gets the names and dates of the last turn
-    that names any. A question without a content word also gets the content words of that turn.
+    If the question has a pronoun or no content word, or begins with "and" and names nothing, it
+    gets the names and dates of the last turn that names any. A question without a content word, or
+    with a single one after "and", also gets the content words of that turn.
 
     Args:
         question: As it was asked.
         turns: The earlier questions, as they were searched, oldest first.
         language: The language of all of them.
     """
-    is_empty = says_nothing(question, language) or asks_of_a_time_only(question, language)
-    if not is_empty and not refers_back(question, language):
+    refers = refers_back(question, language)
+    goes_on = begins_with_and(question, language) and not _names_a_subject(question, language)
+    is_empty = (
+        says_nothing(question, language)
+        or asks_of_a_time_only(question, language)
+        or (goes_on and not refers and asks_one_thing(question, language))
+    )
+    if not (is_empty or goes_on or refers):
         return Carried(question)
     for turn in reversed(turns[-MAX_TURNS:]):
         if not (is_empty or _names_something(turn, language)):
@@ -75,8 +84,12 @@ def _figures(text: str) -> frozenset[str]:
 
 
 def _names_something(turn: str, language: str) -> bool:
-    signs = read_question(turn, language)
-    return bool(signs.file_names or signs.names or signs.titled or signs.periods)
+    return _names_a_subject(turn, language) or bool(read_question(turn, language).periods)
+
+
+def _names_a_subject(question: str, language: str) -> bool:
+    signs = read_question(question, language)
+    return bool(signs.file_names or signs.names or signs.titled)
 
 
 def _carried(question: str, turn: str, language: str, *, is_empty: bool) -> tuple[str, ...]:

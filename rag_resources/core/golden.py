@@ -60,6 +60,11 @@ class GoldenEntry:
         """The normalised question, which must be unique in the dataset."""
         return normalize_query(self.query)
 
+    @property
+    def folded_query(self) -> str:
+        """The question without capitals, accents and punctuation; a second one repeats it."""
+        return fold_question(self.query)
+
     def to_json(self) -> dict[str, Any]:
         """Return the exported form; `places` is left out if empty."""
         row = {
@@ -184,11 +189,11 @@ def _refuse_repeats(
     entry: GoldenEntry, position: int, first_seen: dict[str | UUID, int], reading: _Reading
 ) -> None:
     first = first_seen.setdefault(entry.normalized_query, position)
-    alike = first_seen.setdefault(f"\0{fold_question(entry.query)}", position)
+    alike = first_seen.setdefault(f"\0{entry.folded_query}", position)
     if first != position:
         reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
     elif alike != position:
-        reading.add(Message.GOLDEN_SAME_BUT_ACCENTS.format(first=alike))
+        reading.add(Message.GOLDEN_ALIKE.format(first=alike))
     elif entry.golden_id:
         first = first_seen.setdefault(entry.golden_id, position)
         if first != position:

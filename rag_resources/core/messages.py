@@ -440,9 +440,10 @@ class Message:
     GOLDEN_ENTRY_UNNAMED: Template
     GOLDEN_DUPLICATE: Template
     GOLDEN_NO_NOTES_YET: Template
-    GOLDEN_SAME_BUT_ACCENTS: Template
+    GOLDEN_ALIKE: Template
     GOLDEN_DUPLICATE_ID: Template
     GOLDEN_REPEATED: Template
+    GOLDEN_ALIKE_STORED: Template
     GOLDEN_CANDIDATE: Template
     GOLDEN_ENTRY_INVALID: Template
     GOLDEN_ID_UNKNOWN: Template

@@ -190,10 +190,23 @@ def asks_for_contents(question: str, language: str = "es") -> bool:
     return says_nothing(_patterns(language).contents.sub(" ", line), language)
 
 
+def begins_with_and(question: str, language: str = "es") -> bool:
+    """Whether a question goes on from something said before, as in "and how long did it last?"."""
+    first, *_ = [*re.findall(r"\w+", fold(question)), ""]
+    return first in question_rules(language).joiners["and"]
+
+
+def asks_one_thing(question: str, language: str = "es") -> bool:
+    """Whether a question has an interrogative and one content word at most, as "how long?"."""
+    known = question_rules(language).coordinated.get("interrogatives", [])
+    asking = {fold(word) for word in known}
+    has_interrogative = not asking.isdisjoint(word_set(question))
+    return has_interrogative and len(content(question, language)) <= 1
+
+
 def asks_of_a_time_only(question: str, language: str = "es") -> bool:
     """Whether a question only changes the time of the previous one, as in "and in 2025?"."""
-    first, *_ = [*re.findall(r"\w+", fold(question)), ""]
-    if first not in question_rules(language).joiners["and"]:
+    if not begins_with_and(question, language):
         return False
     line = " ".join(fold(question).split())
     texts = [own.text for own in _titled(line, language)]

@@ -129,6 +129,9 @@ def _write(
         if entry.normalized_query == other.normalized_query or entry.golden_id == other.golden_id:
             repeated = Message.GOLDEN_REPEATED.format(golden_id=other.golden_id)
             raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, [repeated])
+        if entry.golden_id is None and entry.folded_query == other.folded_query:
+            alike = Message.GOLDEN_ALIKE_STORED.format(golden_id=other.golden_id)
+            raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, [alike])
     write_golden(connection, [entry], replace=False, origin=origin)
     written = {each.normalized_query: each for each in list_golden(connection)}
     return written[entry.normalized_query]

@@ -163,6 +163,11 @@ def test_a_pronoun_refers_back(question: str, language: str, is_back: bool) -> N
         ("¿Y por qué?", ("Teruel", "en abril de 2025", "insulina", "apagón")),
         ("¿Y en mayo de 2025?", ("Teruel", "insulina", "apagón")),
         ("¿Cuánto pide el taller?", ()),
+        ("¿Y cuánto duró?", ("Teruel", "en abril de 2025", "insulina", "apagón")),
+        ("¿Y cuánto duró el corte?", ("Teruel", "en abril de 2025")),
+        ("¿Y la gata?", ("Teruel", "en abril de 2025")),
+        ("¿Y qué dijo Marta?", ()),
+        ("¿Y cuánto costó en mayo de 2025?", ("Teruel",)),
         ("¿Quién lo trajo a Teruel en mayo de 2025?", ()),
     ],
 )
@@ -173,6 +178,17 @@ def test_names_and_dates_are_carried_over_and_words_if_there_are_none(
     assert carried.words == words
     assert carried.searched.startswith(question)
     assert (carried.searched == question) is (words == ())
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "words"),
+    [("Et la panne ?", "fr", ("Marta",)), ("And the failure?", "en", ("Marta",))],
+)
+def test_what_begins_with_and_goes_on_in_every_language(
+    question: str, language: str, words: tuple[str, ...]
+) -> None:
+    before = {"fr": "Que dit Marta ?", "en": "What did Marta say?"}
+    assert carry_over(question, [before[language]], language).words == words
 
 
 def test_the_last_turn_that_names_something_is_taken() -> None:
