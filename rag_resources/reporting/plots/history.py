@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _SIZE_INCHES = (7.6, 6.4)
 _MARKERS = "os^DvPX<*>ph"
-_HOUR = 1 / 24
+_MARGIN = 10 / (24 * 60)
+"""Ten minutes, in days."""
 # One format for each step of the ticks, from years to seconds; matplotlib's own are in English.
 _DATE_FORMATS = ("%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f")
 _DATE_OFFSETS = ("", "%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d %H:%M")
@@ -80,7 +81,7 @@ def history_figure(
     _name_lines(hits, styles, {name: latest[name].hit_rate_at_10 for name in styles})
     _name_lines(ranks, styles, {name: latest[name].mrr for name in styles})
     promoted = [item.promoted_at for item in events.promotions]
-    _date(ranks, [*(item.created_at for item in history), *promoted])
+    label_days(ranks, [*(item.created_at for item in history), *promoted])
     return figure
 
 
@@ -153,14 +154,16 @@ def _day(moment: datetime) -> float:
     return float(date2num(moment))  # type: ignore[no-untyped-call]
 
 
-def _date(axes: "Axes", moments: Sequence[datetime]) -> None:
-    """Label an axis of days; it is two hours at least."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+def label_days(axes: "Axes", moments: Sequence[datetime]) -> None:
+    """Label an axis of days; it is 20 minutes long at least."""
+    from matplotlib.dates import MINUTELY, AutoDateLocator, ConciseDateFormatter
 
     first, last = _day(min(moments)), _day(max(moments))
-    if last - first < 2 * _HOUR:  # Matplotlib has too few steps for minutes, and warns.
-        axes.set_xlim((first + last) / 2 - _HOUR, (first + last) / 2 + _HOUR)
+    if last - first < 2 * _MARGIN:
+        axes.set_xlim((first + last) / 2 - _MARGIN, (first + last) / 2 + _MARGIN)
     locator = AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
+    # Between three and five hours matplotlib has no step that is long enough, and warns.
+    locator.intervald[MINUTELY] = [1, 5, 10, 15, 30, 60]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(
         ConciseDateFormatter(  # type: ignore[no-untyped-call]
