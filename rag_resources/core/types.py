@@ -327,7 +327,7 @@ class TimeWindow:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What the registry (table `embedding_models`) stores about an embedding model.
+    """What is known of an embedding model; table `embedding_models` stores all but the last field.
 
     Attributes:
         name: Short name; also the asset key `embeddings/<name>`, so letters, digits and `_` only.
@@ -337,6 +337,7 @@ class ModelInfo:
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
         cosine_range: The cosines that map to 0 and to 1 on the fixed scale of scores.
+        varies_with_batch: Whether the last digits of a vector depend on the texts embedded with it.
     """
 
     name: str
@@ -346,3 +347,4 @@ class ModelInfo:
     similarity_threshold: float
     max_sequence_tokens: int
     cosine_range: tuple[float, float] = (0.0, 1.0)
+    varies_with_batch: bool = False

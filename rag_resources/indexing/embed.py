@@ -200,6 +200,9 @@ def embed_each(
 ) -> tuple[dict[bytes, HalfVector], dict[bytes, str]]:
     """Embed texts in batches; a failing batch is split until the bad text is isolated.
 
+    Evaluations compare the bits of stored vectors, so that a note that is embedded again must not
+    look new: where a vector depends on its batch, each text is one.
+
     Args:
         embedder: The model.
         texts: By content hash.
@@ -216,7 +219,8 @@ def embed_each(
     errors: dict[bytes, str] = {}
     # Batches of texts of similar length waste the least padding.
     keys = sorted(texts, key=lambda key: (len(texts[key]), key))
-    pending = [keys[start : start + BATCH_TEXTS] for start in range(0, len(keys), BATCH_TEXTS)]
+    size = 1 if embedder.info.varies_with_batch else BATCH_TEXTS
+    pending = [keys[start : start + size] for start in range(0, len(keys), size)]
     while pending:
         batch = pending.pop()
         between()

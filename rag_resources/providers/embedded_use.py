@@ -35,6 +35,8 @@ _FILES = ("resources/weights.npz", "resources/sp.model")
 # A window is computed as one matrix, with 20 kB a token and about 4 characters a token.
 _WINDOW_CHARS = 16_000
 _WINDOW_TOKENS = 4_000
+# Windows passed to the package at once; the package itself batches by tokens.
+_BATCH_WINDOWS = 1024
 
 
 class _SharedModel:
@@ -86,6 +88,7 @@ class USEEmbedder(Embedder):
             similarity_threshold=_SIMILARITY_THRESHOLD,
             max_sequence_tokens=_WINDOW_TOKENS,
             cosine_range=_COSINE_RANGE,
+            varies_with_batch=True,
         )
 
     @property
@@ -109,13 +112,19 @@ class USEEmbedder(Embedder):
         return self._embed(texts)
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed each text by itself: in a batch the last digits depend on the texts beside it."""
         model = _SHARED.get()
         sums = np.zeros((len(texts), _DIMENSION), dtype=np.float32)
+        rows: list[int] = []
+        windows: list[str] = []
         for row, text in enumerate(texts):
             for window in windows_of_chars(clean(text), _WINDOW_CHARS):
+                rows.append(row)
+                windows.append(window)
+            if len(windows) >= _BATCH_WINDOWS or row == len(texts) - 1:
                 # An empty text is a single empty window, which must have some weight.
-                sums[row] += model.encode(window) * max(1, len(window))
+                sizes = np.array([max(1, len(window)) for window in windows], dtype=np.float32)
+                np.add.at(sums, rows, model.encode(windows) * sizes[:, None])
+                rows, windows = [], []
         return unit_vectors(sums, n_texts=len(texts), dimension=_DIMENSION, model=_NAME)
 
 

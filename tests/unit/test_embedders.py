@@ -20,6 +20,7 @@ from rag_resources.core.errors import (
     ProviderError,
 )
 from rag_resources.core.servers import Servers
+from rag_resources.indexing.embed import embed_each
 from rag_resources.providers import e5_weights, embedded_e5, embedded_use
 from rag_resources.providers.e5_encoder import gelu
 from rag_resources.providers.embedded_e5 import E5Embedder
@@ -144,12 +145,16 @@ def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
     assert cosines(together, alone).min() > 0.99999
 
 
-def test_a_vector_of_use_is_the_same_to_the_last_bit_in_any_batch() -> None:
+def test_a_stored_vector_is_the_same_to_the_last_bit_whatever_is_stored_with_it(
+    embedder: Embedder,
+) -> None:
     """Evaluations compare the bits of vectors: a note that is embedded again must not look new."""
-    texts = [text[: 40 + 30 * place] for place, text in enumerate(SPANISH_TEXTS)]
-    together = USEEmbedder().embed_passages(texts)
-    alone = np.concatenate([USEEmbedder().embed_passages([text]) for text in texts])
-    assert together.tobytes() == alone.tobytes()
+    texts = {bytes([at]): text[: 40 + 30 * at] for at, text in enumerate(SPANISH_TEXTS)}
+    together, errors = embed_each(embedder, texts)
+    assert errors == {}
+    for key, text in texts.items():
+        alone, _ = embed_each(embedder, {key: text})
+        assert alone[key].to_binary() == together[key].to_binary()
 
 
 def test_awkward_texts_give_unit_vectors(embedder: Embedder) -> None:
