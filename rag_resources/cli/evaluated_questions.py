@@ -34,9 +34,12 @@ _FAILING_WORDS = {
 
 def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     """Name the questions that were missed, with the rank of their note and what came first."""
-    from rag_resources.evaluation.summary import missed_rows
+    from rag_resources.evaluation.summary import NO_RANK, missed_rows
 
-    _show(Message.EVALUATE_MISSED, _PLACES, missed_rows(outcomes))
+    rows = missed_rows(outcomes)
+    _show(Message.EVALUATE_MISSED, _PLACES, rows)
+    if any(rank == NO_RANK for _, rank, _ in rows[:SHOWN_QUESTIONS]):
+        say(Message.EVALUATE_NO_RANK)
 
 
 def show_found_in_vain(outcomes: "Sequence[QueryOutcome]") -> None:

@@ -33,8 +33,8 @@ class QueryOutcome:
 
     Attributes:
         golden: A stored entry, so its id is not None.
-        retrieved_note_ids: Notes of the results within the depth that the configuration searches,
-            best first, with repeats.
+        retrieved_note_ids: Notes of the results until ten distinct ones, best first, with repeats;
+            none beyond the depth that the configuration searches.
         latency_ms: Time of the whole retrieval, or until it failed, without users' deadline.
         stages: Milliseconds per stage.
         degraded: Stages that were skipped; the question was not asked in full.
@@ -45,6 +45,8 @@ class QueryOutcome:
         places: The question's places, at their positions in the notes when it was asked.
         retrieved_pages: Pages of the results that come from documents, best first, with repeats.
         pages: The pages of documents that its places lie on.
+        deep_note_ids: The same as `retrieved_note_ids` to the depth that the configuration
+            searches, if the question was asked that deep.
     """
 
     golden: GoldenEntry
@@ -58,6 +60,7 @@ class QueryOutcome:
     places: tuple[LocatedPlace, ...] = ()
     retrieved_pages: tuple[DocumentPage, ...] = ()
     pages: frozenset[DocumentPage] = frozenset()
+    deep_note_ids: tuple[UUID, ...] = ()
 
     @property
     def key(self) -> str:
@@ -74,8 +77,8 @@ class QueryOutcome:
 
     @property
     def deep_rank(self) -> int | None:
-        """1-based rank of the first relevant note within the whole depth; None if absent."""
-        found = distinct_in_order(self.retrieved_note_ids)
+        """1-based rank of the first relevant note as deep as was asked; None if absent."""
+        found = distinct_in_order(self.deep_note_ids or self.retrieved_note_ids)
         relevant = self.golden.relevant_note_ids
         return next((at for at, note in enumerate(found, start=1) if note in relevant), None)
 

@@ -1894,6 +1894,7 @@ class Message:
     EVALUATE_PASSAGES: Template
     EVALUATE_PAGES: Template
     EVALUATE_MISSED: Template
+    EVALUATE_NO_RANK: Template
     EVALUATE_MISSED_SHOWN: Template
     EVALUATE_IN_VAIN: Template
     EVALUATE_NOT_ANSWERED: Template

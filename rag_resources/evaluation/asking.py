@@ -88,6 +88,30 @@ def ask_in_full(
     return [asked(item.golden) if item.degraded else item for item in outcomes]
 
 
+def look_deeper(
+    pipeline: RetrievalPipeline, config: RetrievalConfig, outcomes: Sequence[QueryOutcome]
+) -> list[QueryOutcome]:
+    """Return outcomes with the rank of the relevant note of missed questions, if it has one.
+
+    Those are asked again to the depth that the configuration searches. It is no metric, so that a
+    question that fails this time stays without.
+    """
+
+    def deeper(outcome: QueryOutcome) -> QueryOutcome:
+        if outcome.is_hit or outcome.error:
+            return outcome
+        again = _ask(
+            pipeline,
+            outcome.golden,
+            config,
+            deadline_ms=BOUND_MS,
+            distinct_notes=config.top_k.retrieval,
+        )
+        return replace(outcome, deep_note_ids=again.retrieved_note_ids)
+
+    return [deeper(outcome) for outcome in outcomes]
+
+
 def _hiding(entry: GoldenEntry, filters: RetrievalFilters | None) -> RetrievalFilters:
     """Return filters that also leave out the relevant notes of a question."""
     others = filters or RetrievalFilters()
@@ -130,13 +154,14 @@ def _ask(
     *,
     filters: RetrievalFilters | None = None,
     deadline_ms: float = DEADLINE_MS,
+    distinct_notes: int = DEPTH,
 ) -> QueryOutcome:
     started = time.perf_counter()
     try:
         response = pipeline.retrieve(
             entry.query,
             config,
-            distinct_notes=DEPTH,
+            distinct_notes=distinct_notes,
             filters=filters,
             deadline_ms=deadline_ms,
             cached=False,

@@ -13,7 +13,7 @@ from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import Answering, evaluate_answers
-from rag_resources.evaluation.asking import ask_in_full, time_questions
+from rag_resources.evaluation.asking import ask_in_full, look_deeper, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -105,6 +105,7 @@ def evaluate(
         )
     outcomes = ask_in_full(pipeline, config, entries, places=places, pages=pages, progress=progress)
     timings = time_questions(pipeline, config, entries, progress=progress)
+    outcomes = look_deeper(pipeline, config, outcomes)
     profile = Profile()
     for timing in timings:
         profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)

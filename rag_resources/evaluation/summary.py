@@ -20,14 +20,14 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.texts import Text, joined
 
+NO_RANK = "–"
+"""Shown for a note that is not among what the configuration searches (`top_k.retrieval`)."""
+
 
 def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str, str]]:
-    """Return each question that was missed, the rank of its note ("–" if none) and what came first.
-
-    A note that the configuration did not find at all has no rank.
-    """
+    """Return each missed question, the rank of its note (or `NO_RANK`), and what came first."""
     return [
-        (item.golden.query, str(item.deep_rank or "–"), _came_first(item))
+        (item.golden.query, str(item.deep_rank or NO_RANK), _came_first(item))
         for item in outcomes
         if not item.is_hit and not item.error
     ]
