@@ -49,8 +49,7 @@ def show(
         _say_searched(response.transformed)
     if not response.results:
         say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
-        if by_words:
-            say(Message.RETRIEVED_NO_WORDS)
+        say(Message.RETRIEVED_NO_WORDS if by_words else Message.RETRIEVED_UNLIKE)
     screen = console()
     for rank, result in enumerate(response.results, start=1):
         asked = (response.query, language)

@@ -587,6 +587,7 @@ def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
     assert outcome.code == 0
     assert Message.RETRIEVED_NOTHING_FILTERED in outcome.out
     assert Message.RETRIEVED_NO_WORDS not in outcome.out
+    assert Message.RETRIEVED_UNLIKE in outcome.out
 
 
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
