@@ -209,6 +209,12 @@ def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
     return found
 
 
+def find_alike(connection: Connection, name: str, *, tenant: str) -> str | None:
+    """Return the external id that somebody means who wrote a part of it, or a title; else None."""
+    found: str | None = queries().find_alike_note(connection, name=name, tenant=tenant)
+    return found
+
+
 def uuid_or_none(name: str | None) -> UUID | None:
     """Return a name as a UUID; None if it is not one."""
     with suppress(ValueError):
