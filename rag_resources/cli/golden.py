@@ -129,9 +129,14 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
     counts = {
         "questions": len(read.entries),
         "drafts": len(read.drafts),
+        "orphaned": read.orphaned,
         "withoutDatabase": checked is not None,
     }
     conclude(message, counts, as_json=as_json)
+    if read.orphaned:
+        note(Message.GOLDEN_ORPHANED.format(count=len(read.orphaned)))
+        for query in read.orphaned:
+            note(f"  - {query}")
     if read.drafts:
         note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
     if checked is not None:

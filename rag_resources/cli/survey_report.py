@@ -73,8 +73,11 @@ def show_survey(folder: Path, found: "Survey") -> None:
         before, after = found.long_gap
         count = found.count_until(before)
         warn(Message.INIT_LONG_GAP.format(before=before, after=after, count=count))
+    if found.future:
+        warn(Message.INIT_FUTURE.format(count=found.future))
     for name, meant in _misspelt(found.fields).items():
-        warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
+        doubled = Message.INIT_DOUBLED.format(name=name)
+        warn(doubled if name == meant else Message.INIT_MISSPELT.format(name=name, meant=meant))
     if found.foreign:
         named = [f"{name} ({language})" for name, language in found.foreign]
         say(Message.INIT_FOREIGN.format(notes=_first(named)))
@@ -132,7 +135,7 @@ def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
 
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:
-    """Return the unknown fields that nearly match a known one, each with that one."""
+    """Return the fields that became metadata and match a known one, or nearly, with that one."""
     from rag_resources.ingestion.records import KNOWN_FIELDS
 
     return {name: found for name in fields if (found := nearest(name, KNOWN_FIELDS))}

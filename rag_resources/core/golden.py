@@ -62,7 +62,7 @@ class GoldenEntry:
 
     @property
     def folded_query(self) -> str:
-        """The question without capitals, accents and punctuation; a second one repeats it."""
+        """The question without capitals and accents; a second one repeats it."""
         return fold_question(self.query)
 
     def to_json(self) -> dict[str, Any]:

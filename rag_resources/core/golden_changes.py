@@ -123,8 +123,7 @@ def plan_changes(
     matched = {before.golden_id for before, _ in pairs if before}
     left = [entry for entry in stored if entry.golden_id not in matched]
     gone = [entry for entry in left if replace_all or entry.golden_id in removable]
-    new = {entry.normalized_query for before, entry in pairs if before is None}
-    _refuse_taken(wanted, new, [entry for entry in left if entry not in gone], origin)
+    _refuse_taken(wanted, [entry for entry in left if entry not in gone], origin)
     return [
         *(GoldenChange(entry, None) for entry in gone),
         *(change for before, entry in pairs if (change := _change(before, entry))),
@@ -180,24 +179,17 @@ def _pair(
     ]
 
 
-def _refuse_taken(
-    wanted: Sequence[GoldenEntry],
-    new: Container[str],
-    left: Sequence[GoldenEntry],
-    origin: str,
-) -> None:
-    """Refuse questions of entries that stay; of new ones, also those that hardly differ."""
+def _refuse_taken(wanted: Sequence[GoldenEntry], left: Sequence[GoldenEntry], origin: str) -> None:
     taken = {entry.normalized_query: entry.golden_id for entry in left}
-    alike = {entry.folded_query: entry.golden_id for entry in left}
-    problems = []
-    for position, entry in enumerate(wanted, start=1):
-        if entry.normalized_query in taken:
-            reason = Message.GOLDEN_REPEATED.format(golden_id=taken[entry.normalized_query])
-        elif entry.normalized_query in new and entry.folded_query in alike:
-            reason = Message.GOLDEN_ALIKE_STORED.format(golden_id=alike[entry.folded_query])
-        else:
-            continue
-        problems.append(locate_problem(position, entry.query, reason))
+    problems = [
+        locate_problem(
+            position,
+            entry.query,
+            Message.GOLDEN_REPEATED.format(golden_id=taken[entry.normalized_query]),
+        )
+        for position, entry in enumerate(wanted, start=1)
+        if entry.normalized_query in taken
+    ]
     if problems:
         headline = Message.GOLDEN_INVALID.format(origin=origin)
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)

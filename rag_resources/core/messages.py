@@ -999,6 +999,8 @@ class Message:
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
     INIT_MISSPELT: Template
+    INIT_DOUBLED: Template
+    INIT_FUTURE: Template
     INIT_LONG_GAP: Template
     INIT_UNTOLD: Template
     INIT_UNTOLD_NOTES: Template

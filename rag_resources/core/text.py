@@ -15,7 +15,6 @@ CHARS_PER_TOKEN = 4
 
 _WHITE_SPACE = re.compile(r"\s+")
 _ACCENTS = re.compile("[\u0300-\u0302\u0308]")
-_PUNCTUATION = re.compile(r"""[¿?¡!.,;:…"'«»“”‘’()\[\]—–-]""")
 """Grave, acute, circumflex and diaeresis; the tilde of ñ is not an accent."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
@@ -49,10 +48,9 @@ def normalize_query(query: str) -> str:
 
 
 def fold_question(query: str) -> str:
-    """Return the normal form of a question without accents and punctuation; ñ stays ñ."""
+    """Return the normal form of a question without accents; ñ stays ñ."""
     decomposed = unicodedata.normalize("NFD", normalize_query(query))
-    bare = _PUNCTUATION.sub(" ", _ACCENTS.sub("", decomposed))
-    return " ".join(unicodedata.normalize("NFC", bare).split())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
 def without(text: str, categories: Collection[str]) -> str:

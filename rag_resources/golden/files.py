@@ -44,19 +44,21 @@ class GoldenFile:
     Attributes:
         entries: Its questions.
         drafts: Its drafts, which have no answer yet.
+        orphaned: Its questions that name a deleted note; an import leaves them out.
     """
 
     entries: list[GoldenEntry]
     drafts: list[str]
+    orphaned: list[str] = dataclasses.field(default_factory=list)
 
 
 def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
-    """Read a file and validate it against the stored notes, without writing anything.
+    """Read a file and check it as an import would, without writing anything.
 
     Raises:
         InvalidSourceError: The file cannot be read.
         InvalidGoldenDatasetError: Some entries are invalid (all are named), there are none, or no
-            note is stored that they could name.
+            note is stored that they could name, or a question repeats a stored one.
 
     Properties: 30, 31, 32, 33.
     """
@@ -65,8 +67,13 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
         _, notes = list_notes(connection, tenant=tenant, limit=1)
         if not notes:
             raise InvalidGoldenDatasetError(Message.GOLDEN_NO_NOTES_YET.format(path=path), [])
-        entries = _parse(connection, raw, str(path), tenant, may_be_empty=bool(drafts))
-    return GoldenFile(entries, drafts)
+        raw, orphaned = _without_deleted_notes(connection, raw, tenant)
+        may_be_empty = bool(orphaned or drafts)
+        entries = _parse(connection, raw, str(path), tenant, may_be_empty=may_be_empty)
+        with connection.transaction(force_rollback=True):
+            source = str(path.resolve())
+            import_entries(connection, entries, source=source, orphaned=orphaned, origin=path.name)
+    return GoldenFile(entries, drafts, orphaned)
 
 
 def import_golden(

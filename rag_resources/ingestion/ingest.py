@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
-from rag_resources.store.notes import Upsert, note_id, upsert_notes
+from rag_resources.store.notes import Upsert, creation_times, note_id, upsert_notes
 from rag_resources.store.quotas import note_sizes, open_account
 from rag_resources.store.rejections import replace_rejections
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
@@ -65,7 +65,7 @@ class IngestReport:
         left_out: Records of deleted notes with the reasons, the first `NAMED_REJECTIONS`.
         left_out_count: Number of all records of deleted notes.
         elsewhere: Records of partitions that this run does not process.
-        undated: Records without a date, the first `NAMED_REJECTIONS`.
+        undated: Records without a date, the first `NAMED_REJECTIONS`, with the one that is stored.
         undated_count: Number of all of them.
     """
 
@@ -128,6 +128,7 @@ def ingest(
         for record, outcome in written.outcomes:
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
+            _note_undated(report, record)
         for record, tombstone in written.left_out:
             _leave_out(report, record, tombstone)
         for rejected in written.rejected:
@@ -143,7 +144,7 @@ class _Written:
     """A batch in the database.
 
     Attributes:
-        outcomes: Its records with the effect on each.
+        outcomes: Its records, with the date that is stored, and the effect on each.
         left_out: Records of deleted notes.
         rejected: Records that do not fit into the quota.
     """
@@ -162,11 +163,28 @@ def _write(
         wanted = [record for record, tombstone in found if tombstone is None]
         fitting, rejected = _within_quota(connection, wanted, tenant=tenant, source=source)
         outcomes = upsert_notes(connection, fitting, tenant=tenant, source=source)
+        dated = _as_dated(connection, fitting, tenant=tenant, source=source)
     return _Written(
-        list(zip(fitting, outcomes, strict=True)),
+        list(zip(dated, outcomes, strict=True)),
         [(record, tombstone) for record, tombstone in found if tombstone is not None],
         rejected,
     )
+
+
+def _as_dated(
+    connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
+) -> list[NoteRecord]:
+    """Return records with the date that is stored: a note without one keeps its first."""
+    undated = [record.external_id for record in records if undated_of(record)]
+    if not undated:
+        return list(records)
+    stored = creation_times(connection, undated, tenant=tenant, source=source)
+    return [
+        replace(record, created_at=stored.get(record.external_id, record.created_at))
+        if undated_of(record)
+        else record
+        for record in records
+    ]
 
 
 def _within_quota(
@@ -216,6 +234,13 @@ def undated_of(record: NoteRecord) -> Undated | None:
     return Undated(record.external_id, record.location, record.created_at.astimezone(UTC))
 
 
+def _note_undated(report: IngestReport, record: NoteRecord) -> None:
+    if undated := undated_of(record):
+        report.undated_count += 1
+        if len(report.undated) < NAMED_REJECTIONS:
+            report.undated.append(undated)
+
+
 def _reject(report: IngestReport, record: RejectedRecord) -> None:
     report.rejected_count += 1
     if len(report.rejected) < NAMED_REJECTIONS:
@@ -243,10 +268,6 @@ def _wanted(
         if isinstance(record, RejectedRecord):
             _reject(report, record)
         elif keep(record.created_at):
-            if undated := undated_of(record):
-                report.undated_count += 1
-                if len(report.undated) < NAMED_REJECTIONS:
-                    report.undated.append(undated)
             yield record
         else:
             report.elsewhere += 1

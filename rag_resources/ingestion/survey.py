@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
 
@@ -65,17 +65,29 @@ class Survey:
 
     @property
     def long_gap(self) -> tuple[str, str] | None:
-        """The months with notes on both sides of the longest gap of `LONG_GAP` months or more."""
+        """The months with notes on both sides of the longest gap of `LONG_GAP` months or more.
+
+        Months of the future do not count: no run goes over them.
+        """
+        past = sorted(month for month in self.months if month <= _present())
         gaps = [
-            (_number(after) - _number(before), before, after)
-            for before, after in pairwise(sorted(self.months))
+            (_number(after) - _number(before), before, after) for before, after in pairwise(past)
         ]
         months, before, after = max(gaps, default=(0, "", ""))
         return (before, after) if months >= LONG_GAP else None
 
+    @property
+    def future(self) -> int:
+        """Number of notes of months that are yet to come."""
+        return sum(count for month, count in self.months.items() if month > _present())
+
     def count_until(self, month: str) -> int:
         """Count the notes of a month and of those before it."""
         return sum(count for own, count in self.months.items() if own <= month)
+
+
+def _present() -> str:
+    return f"{datetime.now(UTC):%Y-%m}"
 
 
 def _number(month: str) -> int:

@@ -209,6 +209,16 @@ def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
     return found
 
 
+def creation_times(
+    connection: Connection, names: Sequence[str], *, tenant: str, source: str
+) -> dict[str, datetime]:
+    """Return when notes of a source were created, by external id."""
+    rows = queries().read_creation_times(
+        connection, tenant=tenant, source=source, external_ids=list(names)
+    )
+    return {row.external_id: row.created_at for row in rows}
+
+
 def find_alike(connection: Connection, name: str, *, tenant: str) -> str | None:
     """Return the external id that somebody means who wrote a part of it, or a title; else None."""
     found: str | None = queries().find_alike_note(connection, name=name, tenant=tenant)

@@ -60,6 +60,14 @@ ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     )
 RETURNING n.external_id, n.xmax = 0 AS inserted;
 
+-- name: read_creation_times
+-- When notes of a source were created.
+-- params:  tenant text, source text, external_ids text[]
+-- returns: external_id text, created_at timestamptz
+-- index:   notes_external_key
+SELECT n.external_id, n.created_at FROM notes AS n
+WHERE n.tenant_id = :tenant AND n.source = :source AND n.external_id = ANY(:external_ids);
+
 -- name: find_note$
 -- The id of a note given by id or by external id; the oldest if several sources use that external id.
 -- params:  tenant text, name text, id uuid or null

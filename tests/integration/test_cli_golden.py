@@ -70,6 +70,30 @@ def entries(rag: Rag, *options: str) -> list[dict[str, Any]]:
     return rows
 
 
+def test_a_file_is_judged_as_an_import_would_and_nothing_is_written(
+    rag: Rag, tmp_path: Path
+) -> None:
+    """One question takes the text of another one that stays."""
+    first, other = added(rag), added(rag, "--query", "¿Quién vino?")
+    path = tmp_path / "otras.json"
+    row = {**rag("show", first, "--json").json, "query": "¿Quién vino?"}
+    stored = entries(rag)
+    for query, code in ((row["query"], 2), ("¿Quién se fue?", 0)):
+        path.write_text(json.dumps([{**row, "query": query}]), "utf-8")
+        judged = rag("validate", path)
+        assert judged.code == code
+        assert (other in judged.err) is (code == 2)
+        assert entries(rag) == stored
+        assert rag("import", path).code == code
+
+
+def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag) -> None:
+    golden_id = added(rag)
+    refused = rag("add", *OPTIONS, "--query", "¿Por donde se escapo la GATA?")
+    assert refused.code == 2
+    assert Message.GOLDEN_ALIKE_STORED.format(golden_id=golden_id) in refused.err
+
+
 def test_a_question_from_its_birth_to_its_end(rag: Rag) -> None:
     golden_id = added(rag, "--tag", "casa")
     (row,) = entries(rag)

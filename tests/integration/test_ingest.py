@@ -152,9 +152,11 @@ def test_a_file_that_is_changed_keeps_its_note_in_its_month(database: Database) 
     touched = replace(undated, created_at=undated.created_at + timedelta(days=90))
 
     assert load(database, touched).count(Upsert.UNCHANGED) == 1
-    load(database, replace(touched, content="Cambiada."))
+    report = load(database, replace(touched, content="Cambiada."))
 
     assert [row.created_at for row in rows(database)] == [RECORD.created_at]
+    assert [note.created_at for note in report.undated] == [RECORD.created_at]
+    assert list(report.by_month) == [f"{RECORD.created_at:%Y-%m}"]
 
 
 def test_a_date_that_a_person_corrects_moves_the_note(database: Database) -> None:

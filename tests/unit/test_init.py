@@ -103,6 +103,22 @@ def test_a_note_from_long_before_the_others_is_told_because_it_costs_time(
     assert told in rag("init", folder, "--yes", "--dry-run").err
 
 
+def test_a_note_of_the_future_is_told_without_advice_that_is_refused(
+    rag: Rag, folder: Path
+) -> None:
+    (folder / "2099-03-06-errata.md").write_text("El coro estrena el motete.", "utf-8")
+    told = rag("init", folder, "--yes", "--dry-run").err
+    assert Message.INIT_FUTURE.format(count=1) in told
+    assert "--first-month" not in told
+
+
+def test_a_field_that_another_one_of_the_record_stands_for_is_told(rag: Rag, folder: Path) -> None:
+    record = {"id": "k", "texto": "a", "content": "b", "fecha": "2025-01-01"}
+    (folder / "otras.jsonl").write_text(json.dumps(record), "utf-8")
+    told = rag("init", folder, "--yes", "--dry-run").err
+    assert Message.INIT_DOUBLED.format(name="texto") in told
+
+
 def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:
     """It says what differs; with --force the former file stays beside the new one."""
     env = tmp_path / ".env"
