@@ -91,6 +91,7 @@ def _panel(
     from rich.panel import Panel
     from rich.text import Text
 
+    from rag_resources.core.retrievers import RetrieverName
     from rag_resources.core.wording import fold, matches
     from rag_resources.retrieval.notices import parts_in_words
 
@@ -105,6 +106,8 @@ def _panel(
     found = [clean(name)] if name not in ("", result.label) else []
     if words:
         found.append(Message.RETRIEVED_WORDS.format(words=clean(", ".join(words.values()))))
+    elif RetrieverName.FULLTEXT in result.retrieval_method.split("+"):
+        found.append(Message.RETRIEVED_WORDS_OF_TAGS)
     found.append(result.retrieval_method)
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}

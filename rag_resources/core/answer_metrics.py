@@ -16,8 +16,9 @@ from rag_resources.core.answers import Answer
 from rag_resources.core.calibration import Calibrated, Measured
 from rag_resources.core.confidence import Band, Claim
 from rag_resources.core.fusion_config import Part, Share
+from rag_resources.core.gate import Interval, wilson_interval
 from rag_resources.core.passage_metrics import NoteRange
-from rag_resources.core.significance import bootstrap_intervals
+from rag_resources.core.significance import Matrix, bootstrap_intervals
 from rag_resources.core.silence import SilenceCurve
 from rag_resources.core.types import RetrievalResult
 
@@ -45,7 +46,11 @@ class EvaluatedAnswer:
 
 
 class Estimate(Part):
-    """A mean over questions, with its 95 % interval: BCa bootstrap, or Wilson's of a share."""
+    """A mean over questions, with its 95 % interval: BCa bootstrap, or Wilson's of a share.
+
+    If all values are 0, or all 1, it is Wilson's too: a bootstrap would make a point of it, however
+    few questions there are.
+    """
 
     mean: float
     low: float
@@ -200,7 +205,7 @@ def summarize_answers(
     said = [own.metrics for own in answers.values() if own.metrics]
     names = [name for name in ANSWER_METRICS if said and all(name in own for own in said)]
     values = np.array([[own[name] for name in names] for own in said])
-    intervals = bootstrap_intervals(values) if names else []
+    intervals = _intervals(values) if names else []
     figures = AnswerFigures(
         answerer=answerer,
         allowed_misses=allowed_misses,
@@ -216,6 +221,16 @@ def summarize_answers(
         citation=_figures(calibrated, Claim.CITATION),
     )
     return AnswerSummary(figures, answers)
+
+
+def _intervals(values: Matrix) -> list[Interval]:
+    """Return the interval of the mean of each column, which are in [0, 1]: see `Estimate`."""
+    found = []
+    for column, resampled in zip(values.T, bootstrap_intervals(values), strict=True):
+        is_share = column.min() == column.max() and column[0] in (0.0, 1.0)
+        own = wilson_interval(int(column.sum()), len(column)) if is_share else resampled
+        found.append(Interval(own.low, own.high))
+    return found
 
 
 def _figures(calibrated: Calibrated | None, claim: Claim) -> ClaimFigures | None:

@@ -147,6 +147,7 @@ class Message:
     RETRIEVED_RANKS: Template
     RETRIEVED_SCORE: Template
     RETRIEVED_WORDS: Template
+    RETRIEVED_WORDS_OF_TAGS: Template
     RETRIEVED_COUNT: Template
     RETRIEVED_CACHED: Template
     RETRIEVED_STAGES: Template

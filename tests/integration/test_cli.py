@@ -590,6 +590,17 @@ def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
     assert Message.RETRIEVED_UNLIKE in outcome.out
 
 
+def test_a_passage_found_by_its_tags_alone_says_so(rag_db: Rag, tmp_path: Path) -> None:
+    note = "---\nid: a\nfecha: 2025-01-01\ntags: [voluntarios]\n---\nSe renueva la póliza.\n"
+    (tmp_path / "a.md").write_text(note, "utf-8")
+    rag_db("ingest", tmp_path / "a.md")
+    with open_application(load_settings()) as application:
+        index(application.database)
+    shown = rag_db("retrieve", "¿y los voluntarios?", "--strategy", "fulltext").out
+    assert Message.RETRIEVED_WORDS_OF_TAGS in shown
+    assert "palabras: póliza" in rag_db("retrieve", "¿póliza?", "--strategy", "fulltext").out
+
+
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
     """Numbers, truth values and fields inside fields; the last value of a field counts."""
     asked = ("retrieve", "¿Dónde está la gata? ¿Y el tren?", "--config", CONFIGURATION, "--json")

@@ -86,7 +86,10 @@ def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
     figures = summarize_answers("x", answers, None, allowed_misses=0.1).figures
     assert (figures.questions, figures.answered, figures.failed) == (4, 2, 1)
     assert figures.metrics["citation_precision"].mean == 0.5
-    assert figures.metrics["support"] == Estimate(mean=1, low=1, high=1)
+    # Wilson, 2 of 2: 2 / (2 + 1.96²).
+    support = figures.metrics["support"]
+    assert (support.mean, support.high) == (1, 1)
+    assert support.low == pytest.approx(0.3424, abs=1e-4)
     assert (figures.silence, figures.misses, figures.citation) == (None, None, None)
     nothing = summarize_answers("x", {"silent": answers["silent"]}, None, allowed_misses=0.1)
     assert nothing.figures.metrics == {}
