@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rag_resources.core.query import TransformedQuery
+    from rag_resources.core.texts import Template
     from rag_resources.core.types import RetrievalResponse, RetrievalResult
 
 SHOWN_CHARS = 1_500
@@ -28,7 +29,7 @@ def show(
     configuration: str,
     *,
     filtered: bool,
-    by_ranks: bool = False,
+    score: "Template" = Message.RETRIEVED_SCORE,
     by_words: bool = False,
     language: str = "es",
 ) -> None:
@@ -38,7 +39,7 @@ def show(
         response: The answer; if it has an error it has no passages.
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
-        by_ranks: Whether the scores are sums of reciprocal ranks, which are small and not of 1.
+        score: How scores are shown; they mean something else with each way to fuse lists.
         by_words: Whether it was searched by words alone.
         language: The language of the question, whose words are marked.
     """
@@ -53,10 +54,9 @@ def show(
     screen = console()
     for rank, result in enumerate(response.results, start=1):
         asked = (response.query, language)
-        template = Message.RETRIEVED_RANKS if by_ranks else Message.RETRIEVED_SCORE
-        score = told(template.format(score=result.score))
+        shown = told(score.format(score=result.score))
         marks = not screen.is_terminal or is_plain()
-        screen.print(_panel(rank, score, result, asked, marks=marks))
+        screen.print(_panel(rank, shown, result, asked, marks=marks))
     say_confidence(response)
     _say_cost(response, configuration, by_words=by_words)
 

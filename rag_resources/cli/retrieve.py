@@ -28,6 +28,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
+    from rag_resources.core.texts import Template
 
 
 def retrieve(
@@ -73,7 +74,7 @@ def retrieve(
             response,
             answered.configuration,
             filtered=search.is_filtered,
-            by_ranks=_is_scored_by_ranks(answered),
+            score=_score_template(answered),
             by_words=answered.config is not None and not answered.config.uses_vectors,
             language=language or default,
         )
@@ -81,10 +82,16 @@ def retrieve(
         raise typer.Exit(1)
 
 
-def _is_scored_by_ranks(answered: "Answered") -> bool:
-    """Whether the scores are sums of reciprocal ranks; a single list keeps its own scores."""
+def _score_template(answered: "Answered") -> "Template":
+    """Return how scores are shown: reciprocal ranks are small, min-max values are relative.
+
+    A single list keeps its own scores, which are of 1.
+    """
     config, results = answered.config, answered.response.results
-    if config is None or config.fusion.method != "rrf" or not results:
-        return False
+    if config is None or not results:
+        return Message.RETRIEVED_SCORE
+    if config.fusion.method == "weighted" and len(config.searched) > 1:
+        return Message.RETRIEVED_RELATIVE
     most = sum(own.weight for own in config.retrievers.values()) / (config.fusion.rank_constant + 1)
-    return results[0].score <= most
+    is_rank = config.fusion.method == "rrf" and results[0].score <= most
+    return Message.RETRIEVED_RANKS if is_rank else Message.RETRIEVED_SCORE

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rag_resources.cli.output import fail, masked, note, warn
-from rag_resources.cli.reader import answer_in
+from rag_resources.cli.output import clean, fail, masked, note, warn
+from rag_resources.cli.reader import answer_in, told
 from rag_resources.cli.usage import explain
 from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.core.messages import Message
@@ -46,7 +46,7 @@ def run_app(
     except (KeyboardInterrupt, Abort):
         code = INTERRUPTED
     except TyperException as error:
-        note(explain(error))
+        typer.echo(clean(told(explain(error))), err=True)  # An error, so that --quiet shows it too.
         return error.exit_code
     except RagError as error:
         fail(Message.CLI_ERROR.format(message=error.message))

@@ -145,6 +145,7 @@ class Message:
     ASSIGNMENT_INVALID: Template
     RETRIEVED_DEGRADED: Template
     RETRIEVED_RANKS: Template
+    RETRIEVED_RELATIVE: Template
     RETRIEVED_SCORE: Template
     RETRIEVED_WORDS: Template
     RETRIEVED_WORDS_OF_TAGS: Template

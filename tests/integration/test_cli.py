@@ -601,6 +601,21 @@ def test_a_passage_found_by_its_tags_alone_says_so(rag_db: Rag, tmp_path: Path) 
     assert "palabras: póliza" in rag_db("retrieve", "¿póliza?", "--strategy", "fulltext").out
 
 
+@pytest.mark.parametrize(
+    "call", [("nada",), ("retrieve", "hola", "--nada"), ("compare", "a"), ("notes", "delete")]
+)
+def test_a_wrong_call_is_explained_under_quiet_too(rag: Rag, call: tuple[str, ...]) -> None:
+    wrong = rag("--quiet", *call)
+    assert wrong.code == 2
+    assert "Error: " in wrong.err
+
+
+def test_scores_that_only_order_are_not_shown_as_shares(indexed: Rag) -> None:
+    asked = ("retrieve", "gata", "--config", CONFIGURATION, "--set")
+    assert re.search(r"1 · 1,00 relativo ·", indexed(*asked, "fusion.method=weighted").out)
+    assert re.search(r"1 · RRF 0,", indexed(*asked, "fusion.method=rrf").out)
+
+
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
     """Numbers, truth values and fields inside fields; the last value of a field counts."""
     asked = ("retrieve", "¿Dónde está la gata? ¿Y el tren?", "--config", CONFIGURATION, "--json")
