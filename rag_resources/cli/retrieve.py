@@ -85,12 +85,15 @@ def retrieve(
 def _score_template(answered: "Answered") -> "Template":
     """Return how scores are shown: reciprocal ranks are small, min-max values are relative.
 
-    A single list keeps its own scores, which are of 1.
+    A single list keeps its own scores, which are of 1; each sub-question has lists of its own.
     """
     config, results = answered.config, answered.response.results
     if config is None or not results:
         return Message.RETRIEVED_SCORE
-    if config.fusion.method == "weighted" and len(config.searched) > 1:
+    lists = {name for result in results for name in result.retrieval_method.split("+")}
+    asked = answered.response.transformed
+    is_fused = len(lists) > 1 or bool(asked and (asked.sub_queries or asked.hypothetical_answer))
+    if config.fusion.method == "weighted" and is_fused:
         return Message.RETRIEVED_RELATIVE
     most = sum(own.weight for own in config.retrievers.values()) / (config.fusion.rank_constant + 1)
     is_rank = config.fusion.method == "rrf" and results[0].score <= most

@@ -614,6 +614,10 @@ def test_scores_that_only_order_are_not_shown_as_shares(indexed: Rag) -> None:
     asked = ("retrieve", "gata", "--config", CONFIGURATION, "--set")
     assert re.search(r"1 · 1,00 relativo ·", indexed(*asked, "fusion.method=weighted").out)
     assert re.search(r"1 · RRF 0,", indexed(*asked, "fusion.method=rrf").out)
+    words = ("--strategy", "fulltext", "--set", "fusion.method=weighted")
+    assert re.search(r"1 · 0,\d+ de 1 ·", indexed("retrieve", "gata", *words).out)
+    parts = "¿Dónde está la gata? ¿Qué tiempo hizo en Lisboa?"
+    assert re.search(r"1 · [01],\d+ relativo ·", indexed("retrieve", parts, *words).out)
 
 
 def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
