@@ -1382,6 +1382,7 @@ class Message:
     PAGE_ABOUT: Template
     PAGE_IMPLIED: Template
     PAGE_COLUMNS: Template
+    PAGE_UNCALIBRATED: Template
     PAGE_REVOKE: Template
     PAGE_COST: Template
     PAGE_SOURCE: Template

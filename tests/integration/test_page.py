@@ -341,7 +341,9 @@ def test_a_cited_row_of_a_table_shows_the_names_of_its_columns(
     browser: Browser, api: ApiServer, keys: dict[str, str]
 ) -> None:
     with visit(browser, api, keys["reader"]) as page:
-        source = ask(page, "¿Torno, precio?").locator(".sources li").first
+        turn = ask(page, "¿Torno, precio?")
+        expect(turn.locator(".uncalibrated")).to_have_text(ES["PAGE_UNCALIBRATED"])
+        source = turn.locator(".sources li").first
         said = ES["PAGE_COLUMNS"].format(columns="| Máquina | Precio |")
         expect(source).to_contain_text(said)
 

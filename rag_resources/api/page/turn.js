@@ -102,6 +102,7 @@ export class Turn {
     this.read(answer.reading);
     this.sources(answer.answerId);
     this.actions(answer);
+    if (answer.found && answer.silence?.missing) this.below.append(make("p", { className: "aside uncalibrated" }, t("PAGE_UNCALIBRATED")));
     this.told(answer);
     announce(answer.found ? t("PAGE_DONE", { count: this.citations.length }) : answer.notice);
   }
