@@ -165,9 +165,17 @@ class Notes:
             tenant=self.settings.tenant,
             source=source,
             root=str(root.absolute()),
+            is_whole=self._is_whole(root, source),
             keep=keep,
             progress=progress,
         )
+
+    def _is_whole(self, path: Path, source: str) -> bool:
+        """Whether a path is all that a source has: the folder or file that the settings name."""
+        named = self.settings.notes_source
+        if named is None or source != self.settings.notes_source_name:
+            return False
+        return path.resolve() == named.resolve()
 
     # --- Stored notes
 

@@ -84,6 +84,8 @@ def ingest(
         )
     if not as_json:
         show_moved(moved)
+        if absent := report.absent_besides(moved):
+            note(absent)
         _advise(report, first_month, Message.INGEST_NEXT if is_read else Message.INGEST_NEXT_BESIDE)
 
 
@@ -218,4 +220,6 @@ def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
             {"externalId": left_out.external_id, "reason": left_out.reason}
             for left_out in report.left_out
         ],
+        "absent": report.absent_count,
+        "absentNotes": report.absent,
     }

@@ -313,6 +313,7 @@ class Message:
     COLUMN_MOVED_FROM: Template
     COLUMN_MOVED_TO: Template
     MOVED_NOTE: Template
+    ABSENT_NOTES: Template
     LEFT_OUT_PURGED: Template
     LEFT_OUT_DELETED: Template
     LEFT_OUT_REASON: Template

@@ -9,9 +9,17 @@ from itertools import islice
 from typing import TypeVar
 
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
-from rag_resources.store.notes import Upsert, creation_times, note_id, upsert_notes
+from rag_resources.ingestion.moved import MovedNote
+from rag_resources.store.notes import (
+    Upsert,
+    creation_times,
+    names_in_source,
+    note_id,
+    upsert_notes,
+)
 from rag_resources.store.quotas import note_sizes, open_account
 from rag_resources.store.rejections import replace_rejections
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
@@ -21,6 +29,8 @@ WORKERS = 2
 """Batches written in parallel, each on its own connection; the server takes most of the time."""
 NAMED_REJECTIONS = 1_000
 """Most rejected or left-out records whose reasons are kept; further ones are only counted."""
+SHOWN_ABSENT = 5
+"""Most notes that are named when notes are absent."""
 
 T = TypeVar("T")
 
@@ -67,6 +77,9 @@ class IngestReport:
         elsewhere: Records of partitions that this run does not process.
         undated: Records without a date, the first `NAMED_REJECTIONS`, with the one that is stored.
         undated_count: Number of all of them.
+        absent: External ids of the source's notes that this reading did not find, the first
+            `NAMED_REJECTIONS`: their file or row is gone or rejected. They stay as they are.
+        absent_count: Number of all of them.
     """
 
     by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
@@ -77,11 +90,23 @@ class IngestReport:
     elsewhere: int = 0
     undated: list[Undated] = field(default_factory=list)
     undated_count: int = 0
+    absent: list[str] = field(default_factory=list)
+    absent_count: int = 0
 
     @property
     def written(self) -> int:
         """Number of records that are in the database now, changed or not."""
         return sum(counts.total() for counts in self.by_month.values())
+
+    def absent_besides(self, moved: Sequence[MovedNote]) -> Text | None:
+        """Return what to tell of absent notes that did not just move; None if there are none."""
+        told = {item.before for item in moved}
+        names = [name for name in self.absent if name not in told]
+        if not names:
+            return None
+        count = self.absent_count - len(self.absent) + len(names)
+        shown = [*names[:SHOWN_ABSENT], *(["…"] if count > SHOWN_ABSENT else [])]
+        return Message.ABSENT_NOTES.format(count=count, notes=", ".join(shown))
 
     def count(self, outcome: Upsert) -> int:
         """Number of records with this outcome, over all months."""
@@ -95,6 +120,7 @@ def ingest(
     tenant: str,
     source: str,
     root: str = "",
+    is_whole: bool = False,
     keep: Callable[[datetime], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> IngestReport:
@@ -111,6 +137,7 @@ def ingest(
         tenant: Owner of the notes.
         source: Name of the source, part of the notes' identity.
         root: The folder or file that is read, completely.
+        is_whole: Whether all notes of the source are read, so that others of it are absent.
         keep: Whether a creation time is in the partitions of this run.
         progress: Called with the number of records of each batch.
 
@@ -120,11 +147,12 @@ def ingest(
     Properties: 40, 41, 60.
     """
     report = IngestReport()
+    seen: set[str] | None = set() if is_whole else None
 
     def write(batch: Sequence[NoteRecord]) -> _Written:
         return _write(database, batch, tenant=tenant, source=source)
 
-    for written in _in_order(write, _batches(_wanted(records, keep, report), BATCH_RECORDS)):
+    for written in _in_order(write, _batches(_wanted(records, keep, report, seen), BATCH_RECORDS)):
         for record, outcome in written.outcomes:
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
@@ -136,6 +164,10 @@ def ingest(
         progress(len(written.outcomes) + len(written.left_out) + len(written.rejected))
     with database.transaction() as connection:
         replace_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
+        if seen is not None:
+            for name in names_in_source(connection, tenant=tenant, source=source):
+                if name not in seen:
+                    _note_absent(report, name)
     return report
 
 
@@ -241,6 +273,12 @@ def _note_undated(report: IngestReport, record: NoteRecord) -> None:
             report.undated.append(undated)
 
 
+def _note_absent(report: IngestReport, name: str) -> None:
+    report.absent_count += 1
+    if len(report.absent) < NAMED_REJECTIONS:
+        report.absent.append(name)
+
+
 def _reject(report: IngestReport, record: RejectedRecord) -> None:
     report.rejected_count += 1
     if len(report.rejected) < NAMED_REJECTIONS:
@@ -263,8 +301,11 @@ def _wanted(
     records: Iterable[NoteRecord | RejectedRecord],
     keep: Callable[[datetime], bool],
     report: IngestReport,
+    seen: set[str] | None,
 ) -> Iterator[NoteRecord]:
     for record in records:
+        if seen is not None and isinstance(record, NoteRecord):
+            seen.add(record.external_id)
         if isinstance(record, RejectedRecord):
             _reject(report, record)
         elif keep(record.created_at):

@@ -304,6 +304,19 @@ def list_twins(
     return [tuple(row.external_ids) for row in rows]
 
 
+def names_in_source(
+    connection: Connection, *, tenant: str, source: str, page: int = 10_000
+) -> Iterator[str]:
+    """Stream the external ids of a source's notes, not of documents, `page` at a time."""
+    names = [""]
+    while names:
+        rows = queries().list_names_in_source(
+            connection, tenant=tenant, source=source, after=names[-1], row_limit=page
+        )
+        names = [row.external_id for row in rows]
+        yield from names
+
+
 def claim_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
     """Lock notes that expired `grace_hours` ago or earlier until commit.
 

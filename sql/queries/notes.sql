@@ -235,6 +235,18 @@ GROUP BY n.content_sha256
 HAVING count(*) > 1
 ORDER BY external_ids LIMIT :row_limit;
 
+-- name: list_names_in_source
+-- The identifiers of a source's notes, not of documents, in order: those after one of them.
+-- params:  tenant text, source text, after text ('' from the start), row_limit int
+-- returns: external_id text
+-- index:   notes_external_key
+SELECT n.external_id
+FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND n.source = :source AND n.external_id > :after AND n.document_id IS NULL
+    AND (n.expires_at IS NULL OR n.expires_at > now())
+ORDER BY n.external_id LIMIT :row_limit;
+
 -- name: claim_expired_notes
 -- Lock notes whose grace period after expiry is over until commit, earliest expiry first. Notes that another run has
 -- claimed, or whose expiry is being changed, are left for the next purge.

@@ -222,6 +222,21 @@ def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) ->
     assert project.query("SELECT count(*) FROM notes") == [(16,)]
 
 
+def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> None:
+    """Whatever months a run processes, it reads the whole source."""
+    path = project.corpus.notes / "efimera.md"
+    path.write_text("---\ncreated_at: 2025-01-02\n---\nSe va.", "utf-8")
+    first = project.run(NOTES, months=MONTHS)
+    assert materialised(first, NOTES)[MONTHS[-1]]["absent"] == 0
+    path.unlink()
+    told = Message.ABSENT_NOTES.format(count=1, notes="efimera")
+    for months in (MONTHS, MONTHS[-1:]):
+        result = project.run(NOTES, months=months)
+        assert told in warnings_of(result, project.instance)
+        latest = materialised(result, NOTES)[months[-1]]
+        assert (latest["absent"], latest["absent_notes"]) == (1, "- `efimera`")
+
+
 def test_a_source_that_is_gone_fails_the_run_in_words(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

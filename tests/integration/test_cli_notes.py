@@ -314,6 +314,33 @@ def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted
     assert {"gata", "la gotera"} <= set(names(rag))
 
 
+def test_a_note_that_its_source_no_longer_has_is_told_until_it_is_deleted(
+    rag: Rag, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its file is gone or cannot be read any more; one that was moved is told as such.
+
+    A folder that is only a part of the source, or of another one, says nothing of the others.
+    """
+    monkeypatch.setenv("NOTES_SOURCE", str(folder))
+    (folder / "gotera.md").write_text("Gotea en el pasillo.", "utf-8")
+    (folder / "sala.md").write_text("La sala tiene eco.", "utf-8")
+    assert rag("ingest", folder, "--json").json["absentNotes"] == []
+    (folder / "gotera.md").rename(folder / "la gotera.md")
+    (folder / "sala.md").unlink()
+    (folder / "gata.md").write_text("---\nfecha: [\n---\nRota.", "utf-8")
+    told = rag("ingest", folder)
+    assert Message.ABSENT_NOTES.format(count=2, notes="gata, sala") in told.err
+    again = rag("ingest", folder, "--json").json
+    assert (again["absent"], again["absentNotes"]) == (3, ["gata", "gotera", "sala"])
+    rag("notes", "delete", "sala", "gotera", "--yes")
+    assert rag("ingest", folder, "--json").json["absentNotes"] == ["gata"]
+    assert names(rag)
+    other = tmp_path / "otras"
+    other.mkdir()
+    (other / "feria.md").write_text("La feria abre el lunes.", "utf-8")
+    assert rag("ingest", other, "--source-name", "otras", "--json").json["absentNotes"] == []
+
+
 def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Database) -> None:
     """Then it can no longer be restored; lifting its tombstone lets its source bring it."""
     from rag_resources.indexing.purge import purge
