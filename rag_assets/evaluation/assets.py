@@ -115,7 +115,7 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         group_name="evaluation",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        tags={"role": configuration.role.value, "model": configuration.retrieval.model},
+        tags={"role": configuration.role.value, **_model_tag(configuration.retrieval)},
         description=" ".join((configuration.description, *notices(configuration.retrieval))),
     )
     def evaluation_results(
@@ -134,6 +134,11 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         )
 
     return evaluation_results
+
+
+def _model_tag(config: RetrievalConfig) -> dict[str, str]:
+    """Return the tag of the model that a configuration searches with; none if by words alone."""
+    return {"model": config.model} if config.needs_vectors else {}
 
 
 def _searched(config: RetrievalConfig) -> list[dg.AssetKey]:

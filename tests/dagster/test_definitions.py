@@ -118,6 +118,13 @@ def test_every_asset_says_whose_and_what_it_is(graph: AssetGraph) -> None:
         assert node.description, key
 
 
+def test_evaluations_are_tagged_with_the_model_they_search_with(graph: AssetGraph) -> None:
+    """A search by words alone has none."""
+    tags = {name: graph.get(evaluation_key(name)).tags for name in NAMES}
+    assert {name for name in NAMES if "model" not in tags[name]} == {"fulltext"}
+    assert {name for name in NAMES if tags[name].get("model") == "e5_small"} >= set(OF_E5)
+
+
 def test_the_checks_and_which_of_them_block(graph: AssetGraph) -> None:
     """Gates block candidates only; what merely measures never blocks."""
     found = {
