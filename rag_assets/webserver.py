@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from threading import Event, Thread
 from urllib.request import ProxyHandler, build_opener
 
+import psutil
 from rich.console import Console
 
 from rag_assets.instance import WORKSPACE
@@ -66,6 +67,8 @@ def serve(settings: Settings) -> int:
     address = ["-h", host, "-p", str(port)]
     console = Console(soft_wrap=not sys.stdout.isatty())  # A sentence a line in a file.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # As `nohup` leaves it.
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     commands = [
         [*python, "dagster_webserver", *workspace, *address, *_quiet("dagster")],
         [*python, "dagster._daemon", "run", *workspace, *_quiet()],
@@ -76,7 +79,7 @@ def serve(settings: Settings) -> int:
         with announced(settings.rag_home, UI, address=url):
             for command in commands:
                 process = subprocess.Popen(  # noqa: S603 - our own arguments
-                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
                 )
                 processes.append(process)
                 tells = (process.stdout, interrupted, silenced)
@@ -186,13 +189,41 @@ def _quiet(*parts: str) -> list[str]:
     return [word for name, level in levels.items() for word in (f"--{name}", level)]
 
 
-def stop(processes: list["subprocess.Popen[bytes]"]) -> None:
-    """Terminate processes; kill those that do not end in time."""
+def stop(
+    processes: Sequence["subprocess.Popen[bytes]"], *, timeout_s: float = STOP_TIMEOUT_S
+) -> None:
+    """Terminate processes with all that they started; kill what does not end in time.
+
+    Dagster's code servers and the runs in them are ended by signal, too: a code server waits for
+    its runs, and for ever if the database is stopped under them.
+
+    Args:
+        processes: Each leads a process group of its own.
+        timeout_s: How long they may take. A second interruption ends the wait.
+    """
+    deadline = time.monotonic() + timeout_s
+    groups = {process.pid for process in processes}
+    _signal(groups, signal.SIGTERM)
+    with suppress(KeyboardInterrupt):
+        while _members(groups) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+    _signal(groups, signal.SIGKILL)
     for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait()
+
+
+def _signal(groups: Collection[int], number: signal.Signals) -> None:
+    for member in _members(groups):
+        with suppress(psutil.NoSuchProcess):
+            member.send_signal(number)
+
+
+def _members(groups: Collection[int]) -> list[psutil.Process]:
+    """Return the processes of groups that have not ended."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+            is_ours = os.getpgid(process.pid) in groups
+            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

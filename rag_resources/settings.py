@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -39,6 +38,7 @@ from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
+from rag_resources.env_file import malformed_lines, present_values
 from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
@@ -486,21 +486,25 @@ def load_settings(**overrides: Any) -> Settings:
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
 
 
-def misspelt_names(file: Path = Path(".env")) -> dict[str, str]:
-    """Return the names in a `.env` file that nearly match a setting, each with that setting.
+def env_file_problems() -> list[Text]:
+    """Return what is wrong with the `.env` file though it changes nothing.
 
-    Other unknown names may belong to other programs; an unknown field of a group is an error
-    anyway.
+    These are malformed lines, and names that nearly match a setting. Other unknown names may belong
+    to other programs; an unknown field of a group is an error anyway.
     """
-    if not file.is_file():
-        return {}
     known = [name.upper() for name in Settings.model_fields]
-    try:
-        names = dotenv_values(file)
-    except UnicodeDecodeError:  # `load_settings` reports it.
-        return {}
-    unknown = [name for name in names if name.upper().partition("__")[0] not in known]
-    return {name: meant for name in unknown if (meant := nearest(name, known))}
+    unknown = [name for name in present_values() if name.upper().partition("__")[0] not in known]
+    malformed = [
+        # Not its text, which may be a password.
+        Message.SETTINGS_MALFORMED.format(line=line)
+        for line in malformed_lines()
+    ]
+    misspelt = [
+        Message.SETTINGS_MISSPELT.format(name=name, meant=meant)
+        for name in unknown
+        if (meant := nearest(name, known))
+    ]
+    return [*malformed, *misspelt]
 
 
 def _as_variable(problem: str) -> str:

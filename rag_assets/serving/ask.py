@@ -16,7 +16,7 @@ from rag_resources.core.filters import parse_filters
 from rag_resources.core.markdown import plain, without_marks
 from rag_resources.core.messages import Message
 from rag_resources.languages.formats import day
-from rag_resources.languages.messages import check_language, render
+from rag_resources.languages.messages import check_language, readers, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import parts_in_words
@@ -35,9 +35,10 @@ def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagR
     """Answer one question; each sentence is in the log as soon as it is checked."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
     language = config.language or rag.settings.answer_language
-    told = partial(render, language=language)
+    reader = readers(config.language, rag.settings.answer_language)
+    told = partial(render, language=reader)
     asked: Asked | None = None
-    with told_as_failure(language):
+    with told_as_failure(reader):
         check_language(language)
         events = rag.application.answers.stream(
             config.question,
@@ -59,7 +60,7 @@ def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagR
     assert asked is not None
     for message in asked.retrieval.response.messages:
         context.log.warning(message)
-    metadata = answer_metadata(asked, language)
+    metadata = answer_metadata(asked, reader)
     if asked.error:
         raise dg.Failure(asked.error, metadata=metadata, allow_retries=False)
     context.add_output_metadata(metadata)

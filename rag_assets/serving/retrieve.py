@@ -18,7 +18,7 @@ from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.languages.formats import day, number
 from rag_resources.languages.labels import stage_label
-from rag_resources.languages.messages import check_language, render
+from rag_resources.languages.messages import check_language, readers, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import confidence_in_words
 from rag_resources.retrieval.notices import INTENT_WORDS, parts_in_words
@@ -45,7 +45,8 @@ def retrieve_passages(
     """Answer one question and show its passages as a table in the run."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
     language = config.language or rag.settings.answer_language
-    with told_as_failure(language):
+    reader = readers(config.language, rag.settings.answer_language)
+    with told_as_failure(reader):
         check_language(language)
         answered = rag.application.retrieve(
             config.question,
@@ -55,13 +56,13 @@ def retrieve_passages(
             filters=parse_filters(config.filters),
             language=language,
         )
-    told = partial(render, language=language)
+    told = partial(render, language=reader)
     response = answered.response.reworded(told)
     count, latency_ms = len(response.results), response.latency_ms
     context.log.info(told(Message.PASSAGES_FOUND.format(count=count, latency_ms=latency_ms)))
     for message in response.messages:
         context.log.warning(message)
-    metadata = response_metadata(response, told(answered.configuration), language)
+    metadata = response_metadata(response, told(answered.configuration), reader)
     if response.error:
         raise dg.Failure(response.error, metadata=metadata, allow_retries=False)
     context.add_output_metadata(metadata)

@@ -130,11 +130,10 @@ def _machine() -> Iterator[Finding]:
 def _settings(settings: "Settings") -> Iterator[Finding]:
     from rag_resources.languages.formats import number
     from rag_resources.languages.messages import operators
-    from rag_resources.settings import misspelt_names
+    from rag_resources.settings import env_file_problems
 
-    for name, meant in misspelt_names().items():
-        detail = Message.SETTINGS_MISSPELT.format(name=name, meant=meant)
-        yield Finding(".env", Health.WARNING, detail)
+    for problem in env_file_problems():
+        yield Finding(".env", Health.WARNING, problem)
     home = settings.rag_home
     present = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(present).free / _GB

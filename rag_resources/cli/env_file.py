@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 from rag_resources.core.messages import Message
+from rag_resources.env_file import ENV_FILE, present_values
 
-ENV_FILE = Path(".env")
 _PLAIN = re.compile(r"[\w./:@+=,-]*")
 
 _COMMENTS = {
@@ -36,14 +34,6 @@ def assignment(name: str, value: str) -> str:
         return f"{name}={value}"
     quoted = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"{name}='{quoted}'"
-
-
-def present_values(file: Path = ENV_FILE) -> dict[str, str | None]:
-    """Return the variables of a file; none if there is no such file, or it is not text."""
-    try:
-        return dotenv_values(file)
-    except UnicodeDecodeError:
-        return {}
 
 
 def differing(values: Mapping[str, str], file: Path = ENV_FILE) -> list[str]:

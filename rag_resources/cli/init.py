@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.env_file import ENV_FILE, differing, env_lines, present_values
+from rag_resources.cli.env_file import differing, env_lines
 from rag_resources.cli.output import JsonOption, note, say, write_json
 from rag_resources.cli.survey_report import show_rejected, show_survey, survey_json
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.golden_drafts import DRAFTS
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.env_file import ENV_FILE, present_values
 
 if TYPE_CHECKING:
     from rag_resources.ingestion.survey import Survey

@@ -34,7 +34,7 @@ def run_app(
         0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
     """
     answer_in(None)
-    _tell_misspelt_settings()
+    _tell_of_env_file()
     root: Any = typer.main.get_command(app)
     try:
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)
@@ -66,13 +66,13 @@ def run_app(
     return code if isinstance(code, int) else 0
 
 
-def _tell_misspelt_settings() -> None:
+def _tell_of_env_file() -> None:
     if not Path(".env").is_file():
         return
-    from rag_resources.settings import misspelt_names
+    from rag_resources.settings import env_file_problems
 
-    for name, meant in misspelt_names().items():
-        warn(Message.SETTINGS_MISSPELT.format(name=name, meant=meant))
+    for problem in env_file_problems():
+        warn(problem)
 
 
 def _trace() -> None:

@@ -134,13 +134,12 @@ def search_of(
         InvalidInputError: The question or an option is invalid.
     """
     from rag_resources.core.configuration import nested_fields
-    from rag_resources.languages.messages import OPERATORS, operators
+    from rag_resources.languages.messages import readers
     from rag_resources.retrieval.request import check_query, check_top_k, check_words
 
-    spoken = read_settings().answer_language if language is None else language
-    # An operator who has chosen a language reads in it, unless the call names another.
-    own = operators() if language is None and operators() != OPERATORS[0] else spoken
-    answer_in(own)
+    default = read_settings().answer_language
+    spoken = default if language is None else language
+    answer_in(readers(language, default))
     fields = {**assignments(changed, "--set"), **given(strategy=strategy, model=model)}
     wanted = filters_of(**filters)
     query = clean(question)

@@ -232,6 +232,7 @@ class Message:
     SETTINGS_FILES_URL: Template
     SETTINGS_SOURCE_CREDENTIALS: Template
     SETTINGS_MISSPELT: Template
+    SETTINGS_MALFORMED: Template
     FILES_UNUSABLE: Template
     FILE_NOT_KEPT: Template
     SETTINGS_JSON: Template

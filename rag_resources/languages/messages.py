@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,11 +42,22 @@ def operators() -> str:
     """
     wanted = os.environ.get("RAG_LANG", "")
     if not wanted and Path(".env").is_file():
-        from dotenv import dotenv_values
+        from rag_resources.env_file import present_values
 
-        with suppress(UnicodeDecodeError):  # `settings` reports it.
-            wanted = dotenv_values(".env").get("RAG_LANG") or ""
+        wanted = present_values().get("RAG_LANG") or ""
     return wanted if wanted in OPERATORS else OPERATORS[0]
+
+
+def readers(asked: str | None, default: str) -> str:
+    """Return the language of what is said of a question to an operator who asks it.
+
+    Args:
+        asked: The language that the call names; None or empty if it names none.
+        default: The language in which questions are read otherwise. An operator who has chosen
+            another language than the first one reads in it all the same.
+    """
+    own = operators()
+    return asked or (own if own != OPERATORS[0] else default)
 
 
 def bind() -> None:

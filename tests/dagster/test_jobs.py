@@ -9,6 +9,7 @@ from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_text
 
 from rag_resources.core.markdown import plain
 from rag_resources.core.messages import Message
+from rag_resources.languages import messages
 from rag_resources.languages.labels import label
 
 QUESTION = "¿qué dijo el pediatra del virus?"
@@ -171,6 +172,21 @@ def test_an_answer_is_in_the_language_that_the_launchpad_asks_for(indexed: Proje
     assert answer["messages"][0].startswith("Recherche sémantique indisponible")
     refused = ask(indexed, question="  ", language="en")
     assert "The question is empty." in failure_texts(refused)
+
+
+def test_an_operator_who_reads_english_is_told_in_english(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question is read in `ANSWER_LANGUAGE` all the same; a language of the call goes first."""
+    monkeypatch.setattr(messages, "operators", lambda: "en")
+    metadata = output_metadata(ask(indexed, question=QUESTION))
+    assert str(metadata[label("results")].value).startswith("| # | score | date | title |")
+    assert str(metadata[label("confidence")].value).startswith("Confidence not calibrated")
+    answer = answered(indexed, question=QUESTION)
+    assert "**Sources**" in str(answer[label("answer")].value)
+    assert str(answer[label("confidence")].value).startswith("Confidence and silence")
+    french = output_metadata(ask(indexed, question=QUESTION, language="fr"))
+    assert str(french[label("results")].value).startswith("| # | score | date | titre |")
 
 
 def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project) -> None:

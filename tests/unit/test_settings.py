@@ -6,7 +6,8 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.settings import Settings, load_settings, misspelt_names
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings, env_file_problems, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -194,12 +195,32 @@ def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_name_in_the_file_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
-    assert misspelt_names() == {}
+    assert env_file_problems() == []
     names = ("NOTE_SOURCE", "tenant", "EDITOR", "GATE__MARGN")
     (tmp_path / ".env").write_text("".join(f"{name}=1\n" for name in names), "utf-8")
-    assert misspelt_names() == {"NOTE_SOURCE": "NOTES_SOURCE"}
+    meant = Message.SETTINGS_MISSPELT.format(name="NOTE_SOURCE", meant="NOTES_SOURCE")
+    assert env_file_problems() == [meant]
     (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
-    assert misspelt_names() == {}
+    assert env_file_problems() == []
+
+
+def test_a_line_of_the_file_that_sets_nothing_is_told_by_its_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not by its text, which may be a password; and by nobody else, in another language."""
+    lines = [
+        "# Ajustes",
+        "TENANT=ana",
+        "",
+        "esto no es nada",
+        "UI_PORT",
+        "LLM_MODEL=",
+        "export A=1",
+    ]
+    (tmp_path / ".env").write_text("\n".join(lines), "utf-8")
+    assert env_file_problems() == [Message.SETTINGS_MALFORMED.format(line=line) for line in (4, 5)]
+    assert load_settings().tenant == "ana"
+    assert caplog.records == []
 
 
 def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

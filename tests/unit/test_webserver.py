@@ -3,18 +3,21 @@
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 
+import psutil
 import pytest
 
 from rag_assets.webserver import (
     has_stopped,
     reached_at,
     serve,
+    stop,
     tell_outage,
     wait_until_ready,
     without_news,
@@ -155,3 +158,28 @@ def test_the_api_takes_a_free_port_only_if_none_is_set() -> None:
         assert free_port(Settings(api_port=None)) not in (0, DEFAULT_PORT)
         with pytest.raises(InvalidParameterError, match=str(DEFAULT_PORT)):
             free_port(Settings(api_port=DEFAULT_PORT))
+
+
+STUBBORN = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
+if len(sys.argv) > 1:
+    sys.exit()
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("ends_first", [False, True])
+def test_nothing_that_was_started_outlives_the_end(*, ends_first: bool) -> None:
+    """Neither a process that ignores the signal nor what it, or a process that is gone, started."""
+    command = [sys.executable, "-c", STUBBORN, *(["ends"] if ends_first else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        if ends_first:
+            process.wait()
+        stop([process], timeout_s=1)
+        assert process.returncode is not None
+    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
