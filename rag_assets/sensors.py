@@ -11,7 +11,9 @@ from typing import Any
 
 import dagster as dg
 
-# Used as the webserver does to cancel a backfill. Dagster is pinned exactly: both are private.
+# Private, as Dagster is pinned exactly: what makes the name of a run without a job, and what the
+# webserver cancels a backfill with.
+from dagster._core.definitions.assets.job.asset_job import is_reserved_asset_job_name
 from dagster._core.execution.backfill import (
     BulkActionsFilter,
     BulkActionStatus,
@@ -196,9 +198,20 @@ def failed_runs(context: dg.RunFailureSensorContext) -> None:
     error = "\n".join(map(failure_reason, failures)) or _without_steps(context.failure_event)
     context.log.error(
         Message.RUN_FAILED.format(
-            run_id=context.dagster_run.run_id, job=context.dagster_run.job_name, error=error
+            run_id=context.dagster_run.run_id, job=_made_by(context.dagster_run), error=error
         )
     )
+
+
+def _made_by(run: dg.DagsterRun) -> str:
+    """Return the job of a run; of a run without one, as automation starts them, its assets."""
+    if not is_reserved_asset_job_name(run.job_name):
+        return run.job_name
+    keys = [
+        *(run.asset_selection or ()),
+        *(own.asset_key for own in run.asset_check_selection or ()),
+    ]
+    return ", ".join(sorted({key.to_user_string() for key in keys})) or run.job_name
 
 
 def _without_steps(event: dg.DagsterEvent) -> str:

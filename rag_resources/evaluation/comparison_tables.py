@@ -8,6 +8,7 @@ from rag_resources.core.attribution import Flip, first_citation
 from rag_resources.core.comparison import Comparison
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.metrics import DEPTH
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.texts import Text
 from rag_resources.evaluation.attribution import AnswerAttribution
@@ -118,9 +119,14 @@ def _instead(found: EvaluationComparison, flip: Flip) -> str:
     return names or (Message.CITED_NOTHING if flip.is_lost else "–")
 
 
+def rank_in_words(rank: int | None) -> str:
+    """Return a rank; one that an evaluation did not look at, since the note came later, as such."""
+    return str(rank or f"> {DEPTH}")
+
+
 def ranks_in_words(flip: Flip) -> str:
     """Return the ranks before and after, and how the flip went if only what users get changed."""
-    ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
+    ranks = f"{rank_in_words(flip.before.rank)} → {rank_in_words(flip.after.rank)}"
     if not flip.is_served_only:
         return ranks
     message = Message.RANKS_SERVED_LOST if flip.is_lost else Message.RANKS_SERVED_GAINED

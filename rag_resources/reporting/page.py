@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.comparison_tables import rank_in_words
 from rag_resources.files import Files
 from rag_resources.languages.messages import operators
 from rag_resources.reporting.answers import (
@@ -70,6 +71,7 @@ def render_report(report: EvaluationReport) -> str:
     )
     reasons = reasons_of(report)
     environment.filters["breakable"] = _breakable
+    environment.filters["rank"] = rank_in_words
     environment.filters["referred"] = lambda said: referred(said, reasons)
     # Before the first evaluation there are no numbers to show.
     contents = _contents(report) if report.configurations else {}

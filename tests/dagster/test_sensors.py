@@ -304,18 +304,30 @@ def test_a_failed_run_is_reported_with_its_reason(
     assert reported.count(result.run_id) == 1
     assert (
         Message.RUN_FAILED.format(
-            run_id=result.run_id, job=result.dagster_run.job_name, error=failure_texts(result)
+            run_id=result.run_id, job="promoted_config", error=failure_texts(result)
         )
         in reported
     )
     assert "rapida: aún no se ha evaluado" in reported
 
 
+@pytest.mark.parametrize(
+    ("job", "assets", "name"),
+    [
+        ("otro", None, "otro"),
+        # As automation starts it.
+        ("__ASSET_JOB", frozenset((NOTES, CHUNKS)), "chunks, notes"),
+    ],
+)
 def test_a_run_that_could_not_begin_is_reported_in_spanish(
-    project: Project, capsys: pytest.CaptureFixture[str]
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    job: str,
+    assets: frozenset[dg.AssetKey] | None,
+    name: str,
 ) -> None:
     """Dagster says in English that it ended from outside, and not what to do."""
-    run = dg.DagsterRun(job_name="otro", status=dg.DagsterRunStatus.STARTING)
+    run = dg.DagsterRun(job_name=job, status=dg.DagsterRunStatus.STARTING, asset_selection=assets)
     project.instance.add_run(run)
     event = project.instance.report_run_failed(run)
     context = dg.build_run_status_sensor_context(
@@ -327,7 +339,7 @@ def test_a_run_that_could_not_begin_is_reported_in_spanish(
     definitions().resolve_sensor_def("failed_runs")(context)
     reported = "".join(capsys.readouterr())
     project.instance.delete_run(run.run_id)
-    told = Message.RUN_FAILED.format(run_id=run.run_id, job="otro", error=Message.RUN_ENDED_OUTSIDE)
+    told = Message.RUN_FAILED.format(run_id=run.run_id, job=name, error=Message.RUN_ENDED_OUTSIDE)
     assert told in reported
 
 

@@ -418,10 +418,10 @@ def test_flipped_questions_show_their_notes_and_what_came_in_instead(
     said = page(database).sections["flips"]
     middle = said.partition("media (perdidas: 3, ganadas: 0)")[2].partition("mala (")[0]
     assert "¿pregunta 4?" in middle
-    assert "▼ perdida puesto 3 → – · causal" in middle
+    assert "▼ perdida puesto 3 → > 10 · causal" in middle
     assert "Notas relevantes Título a a Texto de a. Texto de a." in middle
     serving = said.partition("buena (perdidas: 0, ganadas: 3)")[2].partition("media (")[0]
-    assert "▲ ganada puesto – → 3 · causal" in serving
+    assert "▲ ganada puesto > 10 → 3 · causal" in serving
     assert Message.REPORT_INSTEAD not in serving
 
 
@@ -431,7 +431,7 @@ def test_newcomers_are_named(database: Database) -> None:
     serve(database, evaluate(database, "buena", [Asked(0, [a], [a, b])]))
     evaluate(database, "media", [Asked(0, [a], [c, b, d])], day=1)
     said = page(database).sections["flips"]
-    assert "puesto 1 → –" in said
+    assert "puesto 1 → > 10" in said
     _, _, instead = said.partition(Message.REPORT_INSTEAD)
     assert "Título c" in instead
     assert "Título d" in instead
