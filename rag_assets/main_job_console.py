@@ -35,6 +35,7 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
 from rag_resources.programs import UI, running_program
+from rag_resources.providers.reachable import without_credentials
 from rag_resources.store.document_list import UnreadDocument
 from rag_resources.store.promotions import Promotion
 
@@ -144,6 +145,7 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
         application.documents.count(window),
         application.documents.unread(limit=SHOWN_DOCUMENTS),
         application.documents.count_missing(),
+        application.settings.documents_source,
     )
     rejections, rejected = application.notes.rejections(limit=SHOWN)
     show_rejected(rejections, rejected)
@@ -158,19 +160,24 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
     return Unread(rejected, documents)
 
 
-def tell_documents(counted: MonthCount, unread: Sequence[UnreadDocument], missing: int) -> int:
+def tell_documents(
+    counted: MonthCount, unread: Sequence[UnreadDocument], missing: int, source: str | None
+) -> int:
     """Say how many documents were read, or could not be and why; return how many could not.
 
     Args:
         counted: All documents.
         unread: The first of those that could not be read.
         missing: How many have no file any more.
+        source: Where documents are read from; None if none are.
     """
     failed = counted.statuses.get("failed", 0)
     if counted.documents:
         tell = warn if failed or missing else say
         tell(documents_in_words(counted.documents, failed, missing))
         show_unread(unread)
+    elif source:
+        warn(Message.DOCUMENTS_NONE.format(source=without_credentials(source)))
     return failed
 
 

@@ -243,7 +243,7 @@ def _answers_in_words(figures: "AnswerFigures") -> str:
     from rag_resources.core.answer_metrics import CITATION_RECALL, FIRST_CITATION
 
     if not figures.metrics:
-        return Message.GATE_ANSWERS_UNMEASURED
+        return Message.EVALUATE_NO_ANSWERS
     first = figures.metrics[FIRST_CITATION]
     return Message.EVALUATE_ANSWERS.format(
         answered=figures.answered,

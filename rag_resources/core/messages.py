@@ -390,6 +390,7 @@ class Message:
     CHECK_DOCUMENT_ERRORS: Template
     CHECK_CITATIONS: Template
     DOCUMENTS_NOT_SET: Template
+    DOCUMENTS_NONE: Template
     DOCUMENTS_UNREAD: Template
     DOCUMENTS_READ: Template
     DOCUMENTS_MISSING: Template
@@ -511,6 +512,7 @@ class Message:
     HELP_JUDGE: Template
     EVALUATE_JUDGED: Template
     EVALUATE_ANSWERS: Template
+    EVALUATE_NO_ANSWERS: Template
     METRIC_CITATION_PRECISION: Template
     METRIC_CITATION_RECALL: Template
     METRIC_FIRST_CITATION: Template

@@ -78,15 +78,18 @@ WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name)
 ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 
 -- name: find_alike_note$
--- The shortest external id that has a text in it, or else that of a note with this title; for a suggestion, so that it
--- may read all notes.
+-- The external id of the note with a text as its title, or the shortest that has it in it, or that of a note with it
+-- in its title, in this order; for a suggestion, so that it may read all notes.
 -- params:  tenant text, name text
 -- returns: text or nothing
 SELECT n.external_id FROM notes AS n
 WHERE
     n.tenant_id = :tenant AND n.external_id IS NOT NULL
-    AND (strpos(lower(n.external_id), lower(:name)) > 0 OR lower(n.title) = lower(:name))
-ORDER BY (lower(n.title) = lower(:name)) IS TRUE, length(n.external_id), n.external_id LIMIT 1;
+    AND (strpos(lower(n.external_id), lower(:name)) > 0 OR strpos(lower(n.title), lower(:name)) > 0)
+ORDER BY
+    lower(n.title) = lower(:name) DESC, strpos(lower(n.external_id), lower(:name)) > 0 DESC,
+    length(n.external_id), n.external_id
+LIMIT 1;
 
 -- name: list_notes
 -- The notes of a tenant, newest first, expired ones included.

@@ -70,7 +70,7 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     code, out, err = call("run")
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
-    assert headline == "Error: Hay variables de entorno con valores no válidos:"
+    assert headline == f"Error: {Message.INVALID_SETTINGS}"
     assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
 
 

@@ -156,14 +156,19 @@ def test_without_a_source_the_assets_do_nothing(
 def test_the_main_job_says_how_many_documents_could_be_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert tell_documents(MonthCount({}, 0, 0, {}), [], 0) == 0
-    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), [], 0) == 0
+    none, three = MonthCount({}, 0, 0, {}), MonthCount({"completed": 3}, 9, 0, {})
+    some = MonthCount({"completed": 3, "failed": 2}, 9, 0, {})
+    assert tell_documents(none, [], 0, None) == 0
+    assert tell_documents(three, [], 0, "/actas") == 0
     assert capsys.readouterr() == (f"{Message.DOCUMENTS_READ.format(documents=3)}\n", "")
     unread = [UnreadDocument("roto.pdf", "Está dañado.")]
-    failed = tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}), unread, 0)
+    failed = tell_documents(some, unread, 0, "/actas")
     told = capsys.readouterr()
     assert failed == 2
     assert re.search(r"roto\.pdf +Está dañado\.", told.out)
     assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")
-    assert tell_documents(MonthCount({"completed": 3}, 9, 0, {}), [], 1) == 0
+    assert tell_documents(three, [], 1, "/actas") == 0
     assert Message.DOCUMENTS_MISSING.format(count=1) in capsys.readouterr().err
+    assert tell_documents(none, [], 0, "https://ana:clave@example.org/actas") == 0
+    told_none = Message.DOCUMENTS_NONE.format(source="https://example.org/actas")
+    assert capsys.readouterr().err == f"{told_none}\n"

@@ -229,7 +229,8 @@ def test_an_unknown_note_changes_nothing(rag: Rag) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("uerto", "huerto"), ("nota de GATA", "gata"), ("xilófono", "")]
+    ("name", "meant"),
+    [("uerto", "huerto"), ("nota de GATA", "gata"), ("de gata", "gata"), ("xilófono", "")],
 )
 def test_a_part_of_an_identifier_or_a_title_names_the_note_that_is_meant(
     rag: Rag, name: str, meant: str

@@ -23,7 +23,7 @@ def problems_of(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> l
         monkeypatch.setenv(name, value)
     with pytest.raises(InvalidConfigurationError) as caught:
         load_settings()
-    assert caught.value.message.startswith("Hay variables de entorno con valores no válidos:\n  - ")
+    assert caught.value.message.startswith(f"{Message.INVALID_SETTINGS}\n  - ")
     return caught.value.problems
 
 
