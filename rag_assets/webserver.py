@@ -20,6 +20,7 @@ from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
+from rag_resources.env_file import lasting_environment
 from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
@@ -73,13 +74,18 @@ def serve(settings: Settings) -> int:
         [*python, "dagster_webserver", *workspace, *address, *_quiet("dagster")],
         [*python, "dagster._daemon", "run", *workspace, *_quiet()],
     ]
+    environment = lasting_environment([name.upper() for name in Settings.model_fields])
     processes: list[subprocess.Popen[bytes]] = []
     interrupted, silenced = Event(), Event()
     try:
         with announced(settings.rag_home, UI, address=url):
             for command in commands:
                 process = subprocess.Popen(  # noqa: S603 - our own arguments
-                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    process_group=0,
                 )
                 processes.append(process)
                 tells = (process.stdout, interrupted, silenced)

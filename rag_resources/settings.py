@@ -38,7 +38,7 @@ from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
-from rag_resources.env_file import malformed_lines, present_values
+from rag_resources.env_file import ENV_FILE, malformed_lines, present_values
 from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
@@ -213,7 +213,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_nested_delimiter="__", extra="ignore", frozen=True
+        env_file=ENV_FILE, env_nested_delimiter="__", extra="ignore", frozen=True
     )
 
     rag_home: Annotated[Path, BeforeValidator(lambda value: value or ".rag")] = Path(".rag")

@@ -56,6 +56,8 @@ def golden_dataset(
         source = chosen_source(context, config, rag.notes, GOLDEN_SETTINGS)
         if source.golden:
             imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
+    for problem in imported.misspelt:
+        context.log.warning(problem)
     entries = rag.golden.entries()
     categories = sorted({entry.category for entry in entries})
     return dg.MaterializeResult(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from rag_resources.configurations import load_configurations
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_changes import GoldenChange, GoldenVersion
 from rag_resources.core.golden_drift import GoldenDrift
@@ -181,8 +182,12 @@ class Golden:
             return golden_versions(connection)
 
     def drift(self) -> GoldenDrift:
-        """Return the questions that need review."""
-        return review_drift(self.database)
+        """Return the questions that need review.
+
+        Evaluations of configurations without a file do not count.
+        """
+        configurations = load_configurations(self.settings.configuration_folders)
+        return review_drift(self.database, configurations)
 
     def suggest(self, *, limit: int) -> Sequence[Mapping[str, Any]]:
         """Return questions with notes that may answer them too, for a person to judge."""

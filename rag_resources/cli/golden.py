@@ -13,7 +13,7 @@ import typer
 
 from rag_resources.cli import golden_entries, golden_power, golden_review
 from rag_resources.cli.golden_entries import warn_of_source
-from rag_resources.cli.output import JsonOption, conclude, note
+from rag_resources.cli.output import JsonOption, conclude, note, warn
 from rag_resources.cli.session import application, read_settings
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -44,6 +44,7 @@ def import_file(
             "leftOut": imported.deleted,
             "orphaned": imported.orphaned,
             "drafts": imported.drafts,
+            "misspelt": imported.misspelt,
         }
         counts = _tell_changes(
             Message.GOLDEN_IMPORTED, imported.changes, others if as_json else None, path=path
@@ -58,6 +59,7 @@ def import_file(
                 note(message.format(count=len(queries)))
                 for query in queries:
                     note(f"  - {query}")
+        _tell_misspelt(imported.misspelt)
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)
         warn_of_source(opened.golden.source, imported=path)
@@ -131,8 +133,10 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
         "drafts": len(read.drafts),
         "orphaned": read.orphaned,
         "withoutDatabase": checked is not None,
+        "misspelt": read.misspelt,
     }
     conclude(message, counts, as_json=as_json)
+    _tell_misspelt(read.misspelt)
     if read.orphaned:
         note(Message.GOLDEN_ORPHANED.format(count=len(read.orphaned)))
         for query in read.orphaned:
@@ -147,6 +151,11 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
                 folder=settings.notes_source, notes=checked.notes
             )
         )
+
+
+def _tell_misspelt(misspelt: "Sequence[str]") -> None:
+    for problem in misspelt:
+        warn(problem)
 
 
 def _read_against_notes(path: Path) -> "ReadGolden | None":

@@ -234,8 +234,11 @@ def _show_database(
         console().print(_evaluations_table(found.evaluations, settings.gate, evidence))
         say(Message.STATUS_GATE)
         on = [each for each in found.evaluations if _is_on(each, settings)]
-        if any(evidence[each.evaluation_id].is_stale for each in on):
+        repeated = [each for each in on if each.configuration in configurations]
+        if any(evidence[each.evaluation_id].is_stale for each in repeated):
             say(Message.STATUS_STALE)
+        if gone := [each.configuration for each in on if each not in repeated]:
+            say(Message.STATUS_GONE.format(names=", ".join(gone)))
         if off := [each.configuration for each in found.evaluations if each not in on]:
             say(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
     else:

@@ -21,7 +21,9 @@ from rag_resources.core.golden_places import (
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
+from rag_resources.core.similar import nearest
 from rag_resources.core.text import fold_question, is_blank, normalize_query
+from rag_resources.core.texts import joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -112,6 +114,25 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
     ]
 
 
+_KEYS = frozenset(
+    (
+        "id",
+        "query",
+        "relevantNotes",
+        "relevantNoteIds",
+        "expectedAnswer",
+        "category",
+        "difficulty",
+        "tags",
+        "places",
+        "hint",
+        "createdAt",
+        "updatedAt",
+    )
+)
+"""The keys of an entry in a file."""
+
+
 def parse_golden(
     raw: Any,
     *,
@@ -155,6 +176,25 @@ def parse_golden(
     if problems:
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)
     return entries
+
+
+def misspelt_keys(raw: Any) -> list[str]:
+    """Return, entry by entry, keys of a golden dataset that are probably meant for another one.
+
+    Other unknown keys are the author's own; neither are read.
+
+    Args:
+        raw: As for `parse_golden`.
+    """
+    rows = raw.get("entries") if isinstance(raw, Mapping) else raw
+    found: list[str] = []
+    for position, row in enumerate(rows if isinstance(rows, list) else [], start=1):
+        keys = row.keys() - _KEYS if isinstance(row, Mapping) else ()
+        for key in sorted(map(str, keys)):
+            if meant := nearest(key, _KEYS):
+                reason = joined(": ", (shown(key), Message.PROBLEM_MISSPELT_KEY.format(name=meant)))
+                found.append(locate_problem(position, str(row.get("query") or ""), reason))
+    return found
 
 
 def parse_entry(

@@ -1393,6 +1393,7 @@ class Message:
     PAGE_UNTITLED: Template
     PAGE_PASSAGES: Template
     PAGE_PASSAGES_FOUND: Template
+    PAGE_PASSAGES_ANYWHERE: Template
     PAGE_PICTURE: Template
     PAGE_PICTURE_NONE: Template
     PAGE_LOADING: Template
@@ -1765,6 +1766,7 @@ class Message:
     STATUS_EVALUATIONS: Template
     STATUS_GATE: Template
     STATUS_STALE: Template
+    STATUS_GONE: Template
     STATUS_NOT_REGISTERED: Template
     STATUS_SERVING: Template
     STATUS_BUILDING: Template

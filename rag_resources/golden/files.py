@@ -12,7 +12,7 @@ from rag_resources.core.errors import (
     InvalidSourceError,
     unreadable,
 )
-from rag_resources.core.golden import GoldenEntry, parse_golden
+from rag_resources.core.golden import GoldenEntry, misspelt_keys, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.golden_places import GoldenPlace
@@ -45,11 +45,13 @@ class GoldenFile:
         entries: Its questions.
         drafts: Its drafts, which have no answer yet.
         orphaned: Its questions that name a deleted note; an import leaves them out.
+        misspelt: Keys that are not read, and were probably meant for others.
     """
 
     entries: list[GoldenEntry]
     drafts: list[str]
     orphaned: list[str] = dataclasses.field(default_factory=list)
+    misspelt: list[str] = dataclasses.field(default_factory=list)
 
 
 def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
@@ -62,7 +64,8 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
 
     Properties: 30, 31, 32, 33.
     """
-    raw, drafts = without_drafts(load_json(path))
+    given = load_json(path)
+    raw, drafts = without_drafts(given)
     with database.transaction() as connection:
         _, notes = list_notes(connection, tenant=tenant, limit=1)
         if not notes:
@@ -73,7 +76,7 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
         with connection.transaction(force_rollback=True):
             source = str(path.resolve())
             import_entries(connection, entries, source=source, orphaned=orphaned, origin=path.name)
-    return GoldenFile(entries, drafts, orphaned)
+    return GoldenFile(entries, drafts, orphaned, misspelt_keys(given))
 
 
 def import_golden(
@@ -128,6 +131,7 @@ def import_rows(
         origin: The cause that the history records.
         replace: As `import_golden`.
     """
+    misspelt = misspelt_keys(raw)
     raw, drafts = without_drafts(raw)
     with database.transaction() as connection:
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
@@ -140,7 +144,7 @@ def import_rows(
             replace=replace,
             origin=origin,
         )
-    return dataclasses.replace(imported, drafts=drafts)
+    return dataclasses.replace(imported, drafts=drafts, misspelt=misspelt)
 
 
 def import_squad(

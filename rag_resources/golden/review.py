@@ -1,6 +1,6 @@
 """Reviews the stored golden dataset: which questions drifted, which may lack relevant notes."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -24,8 +24,13 @@ from rag_resources.store.golden_review import (
 from rag_resources.store.notes import fetch_notes
 
 
-def review_drift(database: Database) -> GoldenDrift:
-    """Check the whole dataset for drift, in one snapshot."""
+def review_drift(database: Database, configurations: Container[str] | None = None) -> GoldenDrift:
+    """Check the whole dataset for drift, in one snapshot.
+
+    Args:
+        database: Open.
+        configurations: Those whose evaluations count, by name; None: all that were evaluated.
+    """
     with database.snapshot() as connection:
         entries = list_golden(connection)
         return measure_drift(
@@ -33,7 +38,11 @@ def review_drift(database: Database) -> GoldenDrift:
             notes=note_states(connection),
             categories_before=reference_categories(connection),
             lexemes=question_lexemes(connection),
-            outcomes=latest_outcomes(connection),
+            outcomes=[
+                each
+                for each in latest_outcomes(connection)
+                if configurations is None or each.configuration in configurations
+            ],
             places=_displaced(connection, entries),
         )
 

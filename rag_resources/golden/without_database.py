@@ -10,7 +10,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import parse_golden
+from rag_resources.core.golden import misspelt_keys, parse_golden
 from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
@@ -48,7 +48,8 @@ def check_golden(path: Path, source: Path | None, *, follows_links: bool = False
         InvalidSourceError: The file, or the source, cannot be read.
         InvalidGoldenDatasetError: Some entries are invalid (all are named), or there are none.
     """
-    raw, drafts = without_drafts(load_json(path))
+    given = load_json(path)
+    raw, drafts = without_drafts(given)
     is_there = source is not None and source.exists()
     contents = _contents(source, follows_links) if source and is_there else None
 
@@ -67,7 +68,8 @@ def check_golden(path: Path, source: Path | None, *, follows_links: bool = False
     )
     if not entries and not drafts:
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
-    return CheckedFile(GoldenFile(entries, drafts), None if contents is None else len(contents))
+    read = GoldenFile(entries, drafts, misspelt=misspelt_keys(given))
+    return CheckedFile(read, None if contents is None else len(contents))
 
 
 def _contents(source: Path, follows_links: bool) -> dict[str, str]:

@@ -42,7 +42,7 @@ def operators() -> str:
     """
     wanted = os.environ.get("RAG_LANG", "")
     if not wanted and Path(".env").is_file():
-        from rag_resources.env_file import present_values
+        from rag_resources.env_file import present_values  # Most processes need no parser.
 
         wanted = present_values().get("RAG_LANG") or ""
     return wanted if wanted in OPERATORS else OPERATORS[0]

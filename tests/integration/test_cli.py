@@ -927,6 +927,21 @@ def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "propia"
 
 
+def test_a_configuration_whose_file_is_gone_is_named_and_no_longer_counted(
+    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
+) -> None:
+    """It cannot be evaluated again, whatever else is stale."""
+    indexed("golden", "import", golden_file)
+    for name in (candidate, CONFIGURATION):
+        assert indexed("evaluate", name).code == 0
+    told = Message.STATUS_GONE.format(names=candidate)
+    assert told not in indexed("status").out
+    assert indexed("golden", "drift", "--json").json["configurations"] == 2
+    (tmp_path / "configuraciones" / f"{candidate}.yaml").unlink()
+    assert told in indexed("status").out
+    assert indexed("golden", "drift", "--json").json["configurations"] == 1
+
+
 def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     indexed: Rag, golden_file: Path, candidate: str
 ) -> None:

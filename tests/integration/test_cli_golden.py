@@ -87,6 +87,17 @@ def test_a_file_is_judged_as_an_import_would_and_nothing_is_written(
         assert rag("import", path).code == code
 
 
+def test_a_misspelt_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: Path) -> None:
+    row = {**rag("show", added(rag), "--json").json, "place": []}
+    path = tmp_path / "mal.json"
+    path.write_text(json.dumps([row]), "utf-8")
+    for call in ("validate", "import"):
+        told = rag(call, path)
+        assert told.code == 0
+        assert "place: clave desconocida; ¿querías decir places?" in told.err
+        assert len(rag(call, path, "--json").json["misspelt"]) == 1
+
+
 def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag) -> None:
     golden_id = added(rag)
     refused = rag("add", *OPTIONS, "--query", "¿Por donde se escapo la GATA?")

@@ -310,6 +310,7 @@ def test_filters_restrict_the_next_question(
         assert "415" in turn.inner_text()
         turn.locator(".passages").click()
         expect(turn.locator(".passage").first).to_be_visible()
+        expect(turn.get_by_text(ES["PAGE_PASSAGES_FOUND"], exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -371,6 +372,8 @@ def test_a_question_may_leave_out_what_the_one_before_named(
     with visit(browser, api, keys["reader"]) as page:
         turn = ask(page, "¿Taller en 2025?")
         expect(turn.locator(".implied")).to_contain_text("2025")
+        turn.locator(".passages").click()
+        expect(turn.get_by_text(ES["PAGE_PASSAGES_ANYWHERE"])).to_be_visible()
         turn.locator(".revoke").click()
         again = page.locator(".turn").last
         expect(again.locator(".sentence").first).to_contain_text("415")

@@ -8,7 +8,13 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import GoldenEntry, golden_hash, parse_entry, parse_golden
+from rag_resources.core.golden import (
+    GoldenEntry,
+    golden_hash,
+    misspelt_keys,
+    parse_entry,
+    parse_golden,
+)
 from rag_resources.core.golden_places import GoldenPlace
 from tests.strategies import uuid_number
 
@@ -247,6 +253,18 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
         "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3",
     ]
+
+
+def test_a_key_that_is_probably_meant_for_another_one_is_named() -> None:
+    """Others are the author's own, such as the hint of a draft."""
+    rows = [ROW, {**ROW, "hint": "…", "autor": "Ana", "place": [], "expectedanswer": "El martes."}]
+    for raw in (rows, {"entries": rows}):
+        assert misspelt_keys(raw) == [
+            "entrada 2 («¿Cuándo salimos?»): expectedanswer: clave desconocida; "
+            "¿querías decir expectedAnswer?",
+            "entrada 2 («¿Cuándo salimos?»): place: clave desconocida; ¿querías decir places?",
+        ]
+    assert misspelt_keys(["nada", 3]) == misspelt_keys("nada") == []
 
 
 def test_two_questions_with_one_id_are_refused() -> None:

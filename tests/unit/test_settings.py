@@ -1,5 +1,7 @@
 """The environment: defaults, nested variables, every bad one by its name in Spanish."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.env_file import lasting_environment
 from rag_resources.settings import Settings, env_file_problems, load_settings
 
 
@@ -226,3 +229,24 @@ def test_a_line_of_the_file_that_sets_nothing_is_told_by_its_number(
 def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small, ollama_bge_m3,,e5_small")
     assert load_settings().embedding_models == ("e5_small", "ollama_bge_m3")
+
+
+def test_processes_go_on_with_the_settings_of_their_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is written to the file later; variables of other programs are not passed on."""
+    monkeypatch.setenv("LLM_MODEL", "ollama:a")
+    path = tmp_path / ".env"
+    path.write_text("tenant=ana\nGATE__MARGIN=0.1\nLLM_MODEL=ollama:b\nEDITOR_OF_ANA=vi\n", "utf-8")
+    environment = lasting_environment([name.upper() for name in Settings.model_fields])
+    path.write_text("TENANT=blas\nGATE__MARGIN=mucho\nRAG_LANG=en\n", "utf-8")
+    show = """
+from rag_resources.settings import load_settings
+got = load_settings()
+print(got.tenant, got.gate.margin, got.llm_model, got.rag_lang)
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", show], env=environment, text=True, capture_output=True, check=True
+    )
+    assert shown.stdout.split() == ["ana", "0.1", "ollama:a", "es"]
+    assert "EDITOR_OF_ANA" not in environment

@@ -27,6 +27,7 @@ export class Turn {
     this.ignored = ignored;
     this.conversation = conversation;
     this.searched = question; // what the next question may leave out
+    this.isImplied = false; // whether the question named conditions, which `/v1/retrieve` does not read
     this.again = () => ask(question, { filters, words, ignored });
     this.without = (condition) => ask(question, { filters, words, ignored: [...ignored, condition] });
     this.numbers = new Map(); // the place of each citation, in the order of reading
@@ -111,6 +112,7 @@ export class Turn {
   read(reading) {
     if (!reading) return;
     this.searched = reading.searched;
+    this.isImplied = reading.implied.length > 0;
     const told = make("p", { className: "aside read" });
     if (reading.searched !== this.question) told.append(t("ASKED_CARRIED", { searched: reading.searched }), " ");
     for (const { text, value } of reading.implied) {
@@ -179,7 +181,7 @@ export class Turn {
   }
 
   async passages(button) {
-    const body = { query: this.question, language: "auto" };
+    const body = { query: this.searched, language: "auto" };
     if (this.filters) body.filters = this.filters;
     button.disabled = true;
     try {
@@ -191,7 +193,7 @@ export class Turn {
         const where = result.createdAt ? day(result.createdAt) : "";
         return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, withoutMarks(result.content)));
       });
-      button.parentElement.after(make("h3", {}, t("PAGE_PASSAGES_FOUND")), make("ol", { className: "sources" }, ...items));
+      button.parentElement.after(make("h3", {}, t(this.isImplied ? "PAGE_PASSAGES_ANYWHERE" : "PAGE_PASSAGES_FOUND")), make("ol", { className: "sources" }, ...items));
       button.remove();
     } catch (error) {
       button.disabled = false;
