@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
-from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
+from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, NOTES, evaluation_key
 from rag_assets.main_job_console import (
     busy,
     evaluating,
@@ -43,6 +43,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.messages import Message
 from rag_resources.database.faults import fault_of
 from rag_resources.ingestion.content_source import ContentSource
+from rag_resources.languages.labels import label
 from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
 
@@ -98,6 +99,10 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
                 bad_notes += runs.months("index")
             progress = runs.execute("migration_progress")
         unread = tell_unread(application, window)
+        if absent := runs.told(NOTES, "absent_notes"):
+            warn(absent)
+        if questions and (misspelt := runs.told(GOLDEN_DATASET, "misspelt_keys")):
+            warn(misspelt)
         if not application.golden.entries():
             tell_how_to_evaluate()
             tell_unread_again(unread)
@@ -177,6 +182,21 @@ class _Runs:
         elif not result.success:
             warn(Message.QUESTIONS_UNUSABLE)
         return result
+
+    def told(self, asset: dg.AssetKey, name: str) -> str:
+        """Return a text that the last materialisation of an asset has; empty if it has none.
+
+        Args:
+            asset: One whose latest month, if it has months, has the text.
+            name: As in `labels`.
+        """
+        months = monthly(self.settings).get_partition_keys()[-1:] if asset == NOTES else None
+        wanted = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=months)
+        for record in self.instance.fetch_materializations(wanted, limit=1).records:
+            made = record.asset_materialization
+            said = made.metadata.get(label(name)) if made else None
+            return str(said.value) if said and said.value != "–" else ""
+        return ""
 
     def execute(
         self,

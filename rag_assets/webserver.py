@@ -20,7 +20,6 @@ from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
-from rag_resources.env_file import lasting_environment
 from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
@@ -74,7 +73,7 @@ def serve(settings: Settings) -> int:
         [*python, "dagster_webserver", *workspace, *address, *_quiet("dagster")],
         [*python, "dagster._daemon", "run", *workspace, *_quiet()],
     ]
-    environment = lasting_environment([name.upper() for name in Settings.model_fields])
+    environment = settings.lasting_environment()
     processes: list[subprocess.Popen[bytes]] = []
     interrupted, silenced = Event(), Event()
     try:
@@ -85,6 +84,7 @@ def serve(settings: Settings) -> int:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     env=environment,
+                    cwd=settings.instance_folder,  # Dagster reads the `.env` of its folder, too.
                     process_group=0,
                 )
                 processes.append(process)

@@ -118,6 +118,10 @@ Algorithms = Annotated[
 ]
 
 
+_FOLDERS = ("rag_home", "dagster_home", "notes_source", "golden_source", "rag_configurations")
+"""The settings that are paths; a relative one begins in the working folder."""
+
+
 class Settings(BaseSettings):
     """All settings of the environment, or of a `.env` file in the working folder.
 
@@ -315,13 +319,7 @@ class Settings(BaseSettings):
             raise ValueError(Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE))
         return value
 
-    @field_validator(
-        "rag_home",
-        "dagster_home",
-        "notes_source",
-        "golden_source",
-        "rag_configurations",
-    )
+    @field_validator(*_FOLDERS)
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         try:
@@ -339,6 +337,23 @@ class Settings(BaseSettings):
                 raise ValueError(Message.SETTINGS_SOURCE_CREDENTIALS)
             return value
         return str(cls._absolute(Path(value.removeprefix("file://"))))
+
+    def lasting_environment(self) -> dict[str, str]:
+        """Return an environment with the same settings in any working folder, without `.env`."""
+        known = [name.upper() for name in type(self).model_fields]
+        given = {name.upper() for name in os.environ}
+        of_file = {
+            name.upper(): value
+            for name, value in present_values().items()
+            if value is not None and name.upper() not in given
+        }
+        ours = {name: value for name, value in of_file.items() if name.partition("__")[0] in known}
+        absolute = {
+            name.upper(): str(getattr(self, name) or "")
+            for name in (*_FOLDERS, "documents_source")
+            if name in self.model_fields_set or name == "rag_home"
+        }
+        return {**os.environ, **ours, **absolute}
 
     @property
     def models_by_variable(self) -> dict[str, tuple[str, ...]]:

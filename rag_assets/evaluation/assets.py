@@ -96,6 +96,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         "left_out": len(imported.deleted),
         "orphaned": len(imported.orphaned),
         "drafts": len(imported.drafts),
+        "misspelt_keys": "\n".join(imported.misspelt) or "–",
         **{
             name: dg.MetadataValue.md(
                 "\n".join(

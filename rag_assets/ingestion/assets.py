@@ -53,7 +53,8 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         tell_moved = context.log.warning if report.count(Upsert.INSERTED) else context.log.info
         for each in moved:
             tell_moved(Message.MOVED_NOTE.format(before=each.before, now=each.now))
-        if absent := report.absent_besides(moved):
+        absent = report.absent_besides(moved)
+        if absent:
             context.log.warning(absent)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
@@ -86,9 +87,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
                     ),
                     "undated": report.undated_count,
                     "absent": report.absent_count,
-                    "absent_notes": dg.MetadataValue.md(
-                        "\n".join(f"- `{name}`" for name in report.absent[:50])
-                    ),
+                    "absent_notes": str(absent or "–"),
                     "left_out": report.left_out_count,
                     "left_out_notes": dg.MetadataValue.md(
                         "\n".join(

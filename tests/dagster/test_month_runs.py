@@ -26,7 +26,7 @@ from rag_assets.code_location import build_defs
 from rag_assets.runs import progress
 from rag_assets.runs.liveness import RUN_LOCK
 from rag_assets.runs.origin import LOCATION, MODULE, ORIGIN_TAGS
-from rag_assets.runs.partitions import month_window
+from rag_assets.runs.partitions import month_window, monthly
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
@@ -230,11 +230,14 @@ def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> Non
     assert materialised(first, NOTES)[MONTHS[-1]]["absent"] == 0
     path.unlink()
     told = Message.ABSENT_NOTES.format(count=1, notes="efimera")
-    for months in (MONTHS, MONTHS[-1:]):
+    newest = monthly(load_settings()).get_partition_keys()[-1:]
+    for months in (MONTHS, newest):
         result = project.run(NOTES, months=months)
         assert told in warnings_of(result, project.instance)
         latest = materialised(result, NOTES)[months[-1]]
-        assert (latest["absent"], latest["absent_notes"]) == (1, "- `efimera`")
+        assert (latest["absent"], latest["absent_notes"]) == (1, told)
+    runs = main_job._Runs(build_defs(load_settings()), load_settings(), project.instance)
+    assert runs.told(NOTES, "absent_notes") == told
 
 
 def test_a_source_that_is_gone_fails_the_run_in_words(

@@ -1,5 +1,7 @@
 """The environment: defaults, nested variables, every bad one by its name in Spanish."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +11,9 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
-from rag_resources.env_file import lasting_environment
 from rag_resources.settings import Settings, env_file_problems, load_settings
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -234,19 +237,25 @@ def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_go_on_with_the_settings_of_their_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is written to the file later; variables of other programs are not passed on."""
+    """In a folder without the file, whose variables of other programs are not passed on."""
+    elsewhere = tmp_path / "otra"
+    elsewhere.mkdir()
     monkeypatch.setenv("LLM_MODEL", "ollama:a")
-    path = tmp_path / ".env"
-    path.write_text("tenant=ana\nGATE__MARGIN=0.1\nLLM_MODEL=ollama:b\nEDITOR_OF_ANA=vi\n", "utf-8")
-    environment = lasting_environment([name.upper() for name in Settings.model_fields])
-    path.write_text("TENANT=blas\nGATE__MARGIN=mucho\nRAG_LANG=en\n", "utf-8")
-    show = """
-from rag_resources.settings import load_settings
-got = load_settings()
-print(got.tenant, got.gate.margin, got.llm_model, got.rag_lang)
-"""
-    shown = subprocess.run(
-        [sys.executable, "-c", show], env=environment, text=True, capture_output=True, check=True
-    )
-    assert shown.stdout.split() == ["ana", "0.1", "ollama:a", "es"]
-    assert "EDITOR_OF_ANA" not in environment
+    lines = ["tenant=ana", "GATE__MARGIN=0.1", "LLM_MODEL=ollama:b", "NOTES_SOURCE=notas", "SUYA=1"]
+    (tmp_path / ".env").write_text("\n".join([*lines, "GOLDEN_SOURCE="]), "utf-8")
+    environment = load_settings().lasting_environment()
+    show = "from rag_resources.settings import load_settings as l; print(l().model_dump_json())"
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", show],
+            cwd=folder,
+            env={**env, "PYTHONPATH": str(ROOT)},
+            text=True,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for folder, env in ((tmp_path, os.environ), (elsewhere, environment))
+    ]
+    assert shown[0] == shown[1]
+    assert json.loads(shown[1])["notes_source"] == str(tmp_path / "notas")
+    assert "SUYA" not in environment
