@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 from rag_resources.configurations import Configurations, load_configurations
 from rag_resources.core.configuration import Role
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
-from rag_resources.providers.registry import check_models, is_model_name
+from rag_resources.providers.registry import check_models
 from rag_resources.settings import Settings
 
 
@@ -53,18 +51,4 @@ def read_configured(settings: Settings) -> Configured:
     """
     check_models(settings.models_by_variable)
     found = load_configurations(settings.configuration_folders)
-    problems = [
-        joined(
-            ": ",
-            (
-                item.name,
-                Message.CONFIGURATION_MODEL.format(
-                    model=item.retrieval.model, known=", ".join(settings.all_models)
-                ),
-            ),
-        )
-        for item in found.values()
-        if not is_model_name(item.retrieval.model)
-    ]
-    named = Configurations(found, (*found.problems, *problems))
-    return Configured(settings, named.switched_on(settings.makes_vectors_for))
+    return Configured(settings, found.switched_on(settings.makes_vectors_for))

@@ -3,7 +3,7 @@
 Their type is in `core.configuration`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.messages import Message
+from rag_resources.core.model_names import MODEL_CHOICES, is_model_name, meant_model
 from rag_resources.core.quoting import shown
 from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
@@ -166,10 +167,26 @@ def load_configuration(path: Path) -> NamedConfiguration:
     origin = Message.INVALID_CONFIGURATION.format(origin=path)
     raw, lines = _read(path, headline=origin)
     configuration = parse_configuration(raw, origin=str(path), lines=lines)
+    if unknown := [*_unknown_models(configuration.retrieval, lines)]:
+        raise InvalidConfigurationError(origin, unknown)
     if configuration.name != path.stem:
         problem = Message.CONFIGURATION_NAME.format(stem=path.stem, name=configuration.name)
         raise InvalidConfigurationError(origin, [problem])
     return configuration
+
+
+def _unknown_models(config: RetrievalConfig, lines: Lines) -> Iterator[Text]:
+    """Yield why the models of a file are none, with the line and the name that was meant."""
+    named = {("model",): config.model, ("reranking", "model"): config.reranking.model}
+    for path, name in named.items():
+        if is_model_name(name):
+            continue
+        problem = Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
+        if meant := meant_model(name):
+            problem = joined(".", (problem, Message.FILTER_MEANT.format(name=meant)))
+        told = joined(": ", (".".join(("retrieval", *path)), problem))
+        line = lines.of(("retrieval", *path))
+        yield Message.PROBLEM_ON_LINE.format(line=line, problem=told) if line else told
 
 
 def check_new_configuration(path: Path) -> None:

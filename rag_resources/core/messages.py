@@ -210,7 +210,6 @@ class Message:
     CONFIGURATION_NAME: Template
     CONFIGURATION_YAML: Template
     YAML_LIMITS: Template
-    CONFIGURATION_MODEL: Template
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
     STRUCTURE_SIZES: Template

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rag_resources.core.model_names import short_name
 from rag_resources.providers.inputs import batches, clean
-from rag_resources.providers.names import short_name
 from rag_resources.providers.ollama_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HOST,

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BaseModel, SecretStr
 
 from rag_resources.core.configuration import canonical_hash
+from rag_resources.core.model_names import short_name
 from rag_resources.providers.inputs import batches, clean
-from rag_resources.providers.names import short_name
 from rag_resources.providers.openai_client import OpenAIClient, OpenAIModel
 from rag_resources.providers.prefixes import Prefixes
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors

@@ -1,16 +1,21 @@
 """The models that the product knows, and one shared object for each."""
 
-import re
 import threading
 from collections.abc import Mapping, Sequence
 
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
-from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
+from rag_resources.core.model_names import (
+    EMBEDDED_MODELS,
+    FAMILIES,
+    MODEL_CHOICES,
+    OPENAI_SHORT,
+    is_model_name,
+    short_name,
+)
 from rag_resources.core.servers import Servers
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.names import short_name
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.ollama_client import DEFAULT_HOST
@@ -19,10 +24,8 @@ from rag_resources.providers.openai_embeddings import OpenAIEmbedder
 from rag_resources.providers.prefixes import Prefixes
 from rag_resources.providers.protocols import Embedder, LanguageModel
 
-EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
 _OPENAI = "openai:"
-_OPENAI_SHORT = "openai_"
 
 # Prefixes (query, passage) that a model was trained with, according to its model card, whatever
 # serves it. Any other model of a server works too, without prefixes.
@@ -33,17 +36,11 @@ PREFIXES: dict[str, tuple[str, str]] = {
     "nomic-embed-text": ("search_query: ", "search_document: "),
     "snowflake-arctic-embed2": ("query: ", ""),
 }
-_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in PREFIXES}
+_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in FAMILIES}
 _OPENAI_BY_SHORT_NAME = {
     short_name("openai", model): model
-    for model in ("text-embedding-3-small", "text-embedding-3-large", *PREFIXES)
+    for model in ("text-embedding-3-small", "text-embedding-3-large", *FAMILIES)
 }
-MODEL_NAMES = (*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME)
-"""Names of the embedding models, as used in settings, configurations, assets and tables."""
-MODEL_CHOICES = ", ".join((*MODEL_NAMES, f"{_OPENAI_SHORT}<modelo>"))
-"""The names that may be written there, for people."""
-
-
 THIS_MACHINE = Servers()
 
 _lock = threading.Lock()
@@ -134,13 +131,6 @@ def check_models(named: Mapping[str, Sequence[str]]) -> None:
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
-def is_model_name(name: str) -> bool:
-    """Whether settings and configurations may name an embedding model so; see `MODEL_CHOICES`."""
-    if re.fullmatch(MODEL_NAME, name) is None:
-        return False
-    return name in MODEL_NAMES or _openai_model(name) is not None
-
-
 def embedded_runtime(name: str) -> str | None:
     """What computes a model on this machine; None if it is not one of the embedded ones."""
     return build_embedder(name).runtime if name in EMBEDDED_MODELS else None
@@ -155,8 +145,8 @@ def _ollama_model(name: str) -> str | None:
 def _openai_model(name: str) -> str | None:
     if name.startswith(_OPENAI):
         return name.removeprefix(_OPENAI).strip() or None
-    if name.startswith(_OPENAI_SHORT):
-        return _OPENAI_BY_SHORT_NAME.get(name, name.removeprefix(_OPENAI_SHORT)) or None
+    if name.startswith(OPENAI_SHORT):
+        return _OPENAI_BY_SHORT_NAME.get(name, name.removeprefix(OPENAI_SHORT)) or None
     return None
 
 

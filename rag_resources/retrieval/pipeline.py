@@ -25,6 +25,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
+from rag_resources.core.model_names import EMBEDDED_MODELS
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import KINDS, RetrieverName
@@ -35,7 +36,6 @@ from rag_resources.database.readers import Reads
 from rag_resources.languages.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
-from rag_resources.providers.registry import EMBEDDED_MODELS
 from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
 from rag_resources.resilience.deadlines import call_within, deadline_scope
 from rag_resources.retrieval.cache import Caches

@@ -11,7 +11,8 @@ from dagster_project import Project, environment
 
 from rag_assets.__main__ import main
 from rag_resources.core.messages import Message
-from rag_resources.providers.registry import MODEL_CHOICES, check_models
+from rag_resources.core.model_names import MODEL_CHOICES
+from rag_resources.providers.registry import check_models
 from rag_resources.settings import Settings
 
 

@@ -20,6 +20,7 @@ from rag_assets.evaluation.configuration_files import (
 )
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
 from rag_resources.core.messages import Message
+from rag_resources.core.model_names import MODEL_CHOICES
 from rag_resources.settings import load_settings
 
 NAMES = (
@@ -279,11 +280,12 @@ def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:
 
 
 def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:
-    """What is told names the configuration, and the models there are."""
+    """What is told names the file and the line, the models there are, and the one meant."""
     (tmp_path / "propia.yaml").write_text(OWN.format(key="strategy", model="e5_smal"), "utf-8")
     configurations = read_configured(load_settings(rag_configurations=tmp_path)).configurations
-    said = Message.CONFIGURATION_MODEL.format(model="e5_smal", known=", ".join(MODELS))
-    assert configurations.problems == (f"propia: {said}",)
+    (problem,) = configurations.problems
+    assert problem.startswith(f"{tmp_path / 'propia.yaml'}: línea 7: retrieval.model: «e5_smal» no")
+    assert problem.endswith(f"{MODEL_CHOICES}. ¿Querías decir «e5_small»?")
     assert "propia" not in configurations
 
 

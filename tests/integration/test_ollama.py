@@ -24,7 +24,7 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.providers.names import short_name
+from rag_resources.core.model_names import short_name
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.resilience.deadlines import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words

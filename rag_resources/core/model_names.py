@@ -1,0 +1,50 @@
+"""Names of the embedding models, as used in settings, configurations, assets and tables."""
+
+import re
+
+from rag_resources.core.fusion_config import MODEL_NAME
+from rag_resources.core.similar import nearest
+
+EMBEDDED_MODELS = ("e5_small", "use_multilingual")
+"""The models that are computed in this process."""
+
+FAMILIES = (
+    "bge-m3",
+    "embeddinggemma",
+    "mxbai-embed-large",
+    "nomic-embed-text",
+    "snowflake-arctic-embed2",
+)
+"""The models of servers whose prefixes are known."""
+
+
+def short_name(provider: str, model: str) -> str:
+    """Turn a model's name on its server into one that is safe as an asset key.
+
+    Args:
+        provider: `ollama` or `openai`.
+        model: Such as "bge-m3:567m".
+
+    Returns:
+        Such as "ollama_bge_m3_567m": letters, digits and `_` only; the tag "latest" is left out.
+    """
+    name = re.sub(r"\W+", "_", model.removesuffix(":latest"), flags=re.ASCII).strip("_")
+    return f"{provider}_{name}"
+
+
+OPENAI_SHORT = "openai_"
+_NAMES = (*EMBEDDED_MODELS, *(short_name("ollama", model) for model in FAMILIES))
+MODEL_CHOICES = ", ".join((*_NAMES, f"{OPENAI_SHORT}<modelo>"))
+"""The names that settings and configurations may use, for people."""
+
+
+def is_model_name(name: str) -> bool:
+    """Whether settings and configurations may name an embedding model so; see `MODEL_CHOICES`."""
+    if re.fullmatch(MODEL_NAME, name) is None:
+        return False
+    return name in _NAMES or (name.startswith(OPENAI_SHORT) and name != OPENAI_SHORT)
+
+
+def meant_model(name: str) -> str:
+    """Return the model that a misspelt name probably means; empty if none is close."""
+    return nearest(name, _NAMES)
