@@ -29,7 +29,7 @@ from tests.corpus import GENEROUS_MS, Corpus, Draft
 from tests.embedders import HashEmbedder
 
 PLACES = ("taller", "piso", "tren", "huerto", "puerto", "museo", "bosque", "banco", "parque")
-BASE = RetrievalConfig(strategy="fulltext", model="hash_model", transformation={"enabled": False})
+BASE = RetrievalConfig(strategy="fulltext", model="openai_hash", transformation={"enabled": False})
 TAG = "mitad"
 
 
@@ -139,7 +139,7 @@ def test_a_note_that_is_not_chunked_yet_is_compared_by_its_words(database: Datab
     model = LearnedModel(
         intercept=0, features={Feature.COVERAGE: FeatureWeight(weight=2, mean=0.5, scale=0.5)}
     )
-    config = with_model(RetrievalConfig(model="hash_model"), model)
+    config = with_model(RetrievalConfig(model="openai_hash"), model)
     scores = []
     for state in ("new", "indexed"):
         notes = corpus.fill([drafts[0], replace(drafts[1], state=state)])

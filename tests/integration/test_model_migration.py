@@ -36,7 +36,7 @@ from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE
 from tests.embedders import HashEmbedder
 from tests.waiting import PATIENCE_S, wait_until
 
-OLD, NEW = "old_model", "new_model"
+OLD, NEW = "openai_old", "openai_new"
 EMBEDDERS = {OLD: HashEmbedder(OLD, 24), NEW: HashEmbedder(NEW, 40)}
 CONFIGURATION = """
 name: with_{model}
@@ -236,7 +236,7 @@ def test_a_model_migration_is_not_noticed_by_whoever_asks(
         assert assess(application, OLD) == assess(application, NEW) == 1.0
         assert models(client.hear()) == {OLD}
         assert_kept(
-            application, Message.MODEL_IN_USE_SERVING.format(configuration="with_old_model")
+            application, Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_old")
         )
 
         promote(application, NEW)

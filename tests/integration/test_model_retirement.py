@@ -359,10 +359,10 @@ def test_the_configurations_that_go_with_it_can_be_named(
     settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "vieja.yaml").write_text(
-        "name: vieja\ndescription: x\nrole: reference\nretrieval: {model: old_model}\n", "utf-8"
+        "name: vieja\ndescription: x\nrole: reference\nretrieval: {model: openai_viejo}\n", "utf-8"
     )
     own = settings.model_copy(update={"rag_configurations": tmp_path})
-    assert configurations_of(own, "old_model") == ["vieja"]
+    assert configurations_of(own, "openai_viejo") == ["vieja"]
     assert configurations_of(own, "new_model") == []
 
 
