@@ -112,9 +112,11 @@ def _take(
     source: str,
     config: ExtractionConfig,
 ) -> Arrival | RejectedRecord:
-    if has_expired(found.metadata):
-        return RejectedRecord(found.address, Message.DOCUMENT_EXPIRED)
     before = known.get(found.address)
+    if has_expired(found.metadata):
+        if before:
+            _unchanged(database, found, before, known)  # So that its notes expire, too.
+        return RejectedRecord(found.address, Message.DOCUMENT_EXPIRED)
     if before and before.etag == found.etag:
         return _unchanged(database, found, before, known)
     content = _read(found, config.file_mb)

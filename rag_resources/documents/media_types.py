@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import PurePosixPath
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
@@ -87,7 +88,8 @@ def media_type_of(file: BinaryIO, name: str) -> str:
         InvalidSourceError: No reader knows this kind, it is encrypted, or its content is not what
             its suffix says.
     """
-    suffix = PurePosixPath(name).suffix.lower()
+    path = urlsplit(name).path if "://" in name else name
+    suffix = PurePosixPath(path).suffix.lower()
     head, tail = _ends(file)
     found = _binary(head, tail, file)
     if found is None:
@@ -96,7 +98,7 @@ def media_type_of(file: BinaryIO, name: str) -> str:
         known = suffix in SUFFIXES and SUFFIXES[suffix] not in _TEXTS
         message = Message.DOCUMENT_NOT_ITS_TYPE if known else Message.DOCUMENT_UNSUPPORTED
         raise InvalidSourceError(
-            message.format(suffix=shown(suffix or name), suffixes=" ".join(SUFFIXES)), name=name
+            message.format(suffix=shown(suffix or path), suffixes=" ".join(SUFFIXES)), name=name
         )
     return found
 

@@ -28,6 +28,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable
+from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
@@ -102,7 +103,10 @@ def check_upload(
         InvalidSourceError: No reader knows the file, or the metadata are not valid, or say that it
             has expired.
     """
-    checked = checked_metadata(metadata)
+    try:
+        checked = checked_metadata(metadata)
+    except InvalidSourceError as error:
+        raise InvalidSourceError(joined(": ", ("metadata", error.message))) from error
     if has_expired(checked):
         raise InvalidSourceError(Message.DOCUMENT_EXPIRED)
     own = PurePosixPath(printable(name.replace("\\", "/"))).name[-MAX_NAME_CHARS:] or "documento"

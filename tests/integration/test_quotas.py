@@ -198,7 +198,10 @@ def expire(stand: Stand, document: UUID) -> None:
 
 
 def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
-    """From a folder it is left out by name, each time, instead of being read and purged again."""
+    """From a folder it is left out by name, each time, instead of being read and purged again.
+
+    One that was read before is hidden at once, with its notes.
+    """
     with pytest.raises(InvalidSourceError, match="Ha caducado"):
         check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "2020-01-01"})
 
@@ -210,9 +213,10 @@ def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
     for _ in range(2):
         (left_out,) = stand.arrive().left_out
         assert (left_out.location, left_out.reason) == ("plan.md", Message.DOCUMENT_EXPIRED)
-    (document,) = stand.documents()
-    expire(stand, document.document_id)
-    purge_documents(stand.database, stand.files, grace_hours=0)
+    assert stand.documents() == []
+    still = "SELECT count(*) FROM notes WHERE expires_at IS NULL OR expires_at > now()"
+    assert stand.corpus.fetch(still) == [(0,)]
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
     assert stand.arrive().left_out
     assert (stand.documents(), stand.notes(), stand.copies()) == ([], [], [])
 

@@ -47,6 +47,7 @@ def archive(*names: str, first: str = "[Content_Types].xml") -> bytes:
         (b"<body>Sobre HTML", "notas.md", MARKDOWN),
         (b"a;b\n1;2\n", "Cuentas.CSV", CSV),
         ("año".encode("utf-16"), "plan.txt", TEXT),
+        (b"Un bando.", "https://ejemplo.es/bando.txt?clave=a/b.pdf", TEXT),
     ],
 )
 def test_what_a_file_is(content: bytes, name: str, expected: str) -> None:
