@@ -114,21 +114,19 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
     ]
 
 
-_KEYS = frozenset(
-    (
-        "id",
-        "query",
-        "relevantNotes",
-        "relevantNoteIds",
-        "expectedAnswer",
-        "category",
-        "difficulty",
-        "tags",
-        "places",
-        "hint",
-        "createdAt",
-        "updatedAt",
-    )
+_KEYS = (
+    "id",
+    "query",
+    "relevantNotes",
+    "relevantNoteIds",
+    "expectedAnswer",
+    "category",
+    "difficulty",
+    "tags",
+    "places",
+    "hint",
+    "createdAt",
+    "updatedAt",
 )
 """The keys of an entry in a file."""
 
@@ -189,7 +187,7 @@ def misspelt_keys(raw: Any) -> list[str]:
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     found: list[str] = []
     for position, row in enumerate(rows if isinstance(rows, list) else [], start=1):
-        keys = row.keys() - _KEYS if isinstance(row, Mapping) else ()
+        keys = row.keys() - set(_KEYS) if isinstance(row, Mapping) else ()
         for key in sorted(map(str, keys)):
             if meant := nearest(key, _KEYS):
                 reason = joined(": ", (shown(key), Message.PROBLEM_MISSPELT_KEY.format(name=meant)))
