@@ -54,7 +54,8 @@ def init(
     if first_month is not None:
         _check_month(first_month)
     _check_questions(questions)
-    folder = folder.expanduser().absolute()
+    folder = folder.expanduser()
+    folder = folder.resolve() if ".." in folder.parts else folder.absolute()
     found = survey(folder)
     of_documents = _documents(found)
     if not found.notes and not of_documents and documents is None:
@@ -79,7 +80,8 @@ def init(
     if as_json:
         write_json(survey_json(folder, found, values, written))
     elif not dry_run:
-        say(Message.INIT_NEXT)
+        is_set = ENV_FILE in written or not differing(values)
+        say(Message.INIT_NEXT if is_set else Message.INIT_NEXT_LINES)
 
 
 class _Choices:

@@ -69,6 +69,8 @@ def show_survey(folder: Path, found: "Survey") -> None:
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
     show_rejected(found.rejected, found.rejected_count)
     show_undated(found.undated, len(found.undated))
+    if found.unclosed:
+        warn(Message.INIT_UNCLOSED.format(notes=_first(found.unclosed)))
     if found.long_gap:
         before, after = found.long_gap
         count = found.count_until(before)

@@ -1029,6 +1029,8 @@ class Message:
     INIT_KEPT: Template
     INIT_KEPT_LINES: Template
     INIT_NEXT: Template
+    INIT_NEXT_LINES: Template
+    INIT_UNCLOSED: Template
     INIT_SAMPLE_HOME: Template
     INIT_NOTHING: Template
     DRAFT_QUERY: Template

@@ -18,6 +18,7 @@ from rag_resources.ingestion.records import (
     CONTENT_FIELDS,
     CREATED_AT_FIELDS,
     ID_FIELDS,
+    KNOWN_FIELDS,
     TAGS_FIELDS,
     TITLE_FIELDS,
     build_note,
@@ -81,6 +82,13 @@ def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
             Message.FRONT_MATTER_TOO_LONG.format(maximum=MAX_FRONT_MATTER_CHARS)
         )
     return _load_fields(front_matter), content
+
+
+def opens_front_matter(content: str) -> bool:
+    """Whether a note's content begins with front matter that is not closed, by a known field."""
+    opening = _OPENING.match(content)
+    name, colon, _ = content[opening.end() :].partition(":") if opening else ("", "", "")
+    return bool(colon) and name.strip() in KNOWN_FIELDS
 
 
 def _split(text: str) -> tuple[str, str]:

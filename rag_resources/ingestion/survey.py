@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
+from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
 from rag_resources.languages.likely import likely_language
 
@@ -40,6 +41,7 @@ class Survey:
         languages: Notes by language, where it can be told.
         untold: The first `NAMED_REJECTIONS` notes whose language cannot be told.
         foreign: The first `NAMED_REJECTIONS` notes of another language than Spanish, with that.
+        unclosed: The first `NAMED_REJECTIONS` notes with front matter that is not closed.
         sizes: Characters of each note.
         openings: The opening of each note, for draft questions.
     """
@@ -55,6 +57,7 @@ class Survey:
     languages: Counter[str] = field(default_factory=Counter)
     untold: list[str] = field(default_factory=list)
     foreign: list[tuple[str, str]] = field(default_factory=list)
+    unclosed: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     openings: list[NoteOpening] = field(default_factory=list)
 
@@ -125,6 +128,8 @@ def _add(found: Survey, record: NoteRecord) -> None:
         found.undated.append(undated)
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
     opening = record.content[:OPENING_CHARS]
+    if opens_front_matter(opening) and len(found.unclosed) < NAMED_REJECTIONS:
+        found.unclosed.append(record.external_id)
     if language := likely_language(opening):
         found.languages[language] += 1
         if language != OWN_LANGUAGE and len(found.foreign) < NAMED_REJECTIONS:

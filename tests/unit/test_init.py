@@ -281,3 +281,25 @@ def test_an_address_of_another_machine_is_not_a_port_that_is_taken(
 
 def test_doctor_writes_sizes_as_in_spanish(rag: Rag) -> None:
     assert re.search(r"\d,\d GB libres", rag("doctor").out)
+
+
+def test_the_next_step_is_the_file_that_names_another_folder(
+    rag: Rag, folder: Path, tmp_path: Path
+) -> None:
+    """What `rag run` would read is not what was surveyed."""
+    rag("init", folder)
+    other = tmp_path / "otras"
+    other.mkdir()
+    (other / "d.md").write_text(SPANISH)
+    told = rag("init", tmp_path / "mis notas" / ".." / "otras")
+    assert Message.INIT_NEXT_LINES in told.out
+    assert Message.INIT_NEXT not in told.out
+    assert f"NOTES_SOURCE={other}" in told.err
+    assert Message.INIT_NEXT in rag("init", other, "--force").out
+
+
+def test_front_matter_that_is_not_closed_is_named(rag: Rag, folder: Path) -> None:
+    """A line of dashes above a text is none."""
+    (folder / "abierta.md").write_text(f"---\nfecha: 2025-01-10\n{SPANISH}\n")
+    (folder / "raya.md").write_text(f"---\nHoy: {SPANISH}\n")
+    assert Message.INIT_UNCLOSED.format(notes="abierta") in rag("init", folder, "--dry-run").err
