@@ -192,11 +192,10 @@ class _Runs:
         """
         months = monthly(self.settings).get_partition_keys()[-1:] if asset == NOTES else None
         wanted = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=months)
-        for record in self.instance.fetch_materializations(wanted, limit=1).records:
-            made = record.asset_materialization
-            said = made.metadata.get(label(name)) if made else None
-            return str(said.value) if said and said.value != "–" else ""
-        return ""
+        records = self.instance.fetch_materializations(wanted, limit=1).records
+        made = records[0].asset_materialization if records else None
+        said = made.metadata.get(label(name)) if made else None
+        return str(said.value) if said and said.value != "–" else ""
 
     def execute(
         self,

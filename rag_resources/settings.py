@@ -118,7 +118,14 @@ Algorithms = Annotated[
 ]
 
 
-_FOLDERS = ("rag_home", "dagster_home", "notes_source", "golden_source", "rag_configurations")
+_PATHS = (
+    "rag_home",
+    "dagster_home",
+    "rag_postgres_bin",
+    "notes_source",
+    "golden_source",
+    "rag_configurations",
+)
 """The settings that are paths; a relative one begins in the working folder."""
 
 
@@ -319,7 +326,7 @@ class Settings(BaseSettings):
             raise ValueError(Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE))
         return value
 
-    @field_validator(*_FOLDERS)
+    @field_validator(*_PATHS)
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         try:
@@ -350,7 +357,7 @@ class Settings(BaseSettings):
         ours = {name: value for name, value in of_file.items() if name.partition("__")[0] in known}
         absolute = {
             name.upper(): str(getattr(self, name) or "")
-            for name in (*_FOLDERS, "documents_source")
+            for name in (*_PATHS, "documents_source")
             if name in self.model_fields_set or name == "rag_home"
         }
         return {**os.environ, **ours, **absolute}

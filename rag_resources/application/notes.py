@@ -115,10 +115,8 @@ class Notes:
 
     def is_read_by_runs(self, path: Path, source: str) -> bool:
         """Whether a path is in the source that the settings name, so that every run reads it."""
-        named = self.settings.notes_source
-        if named is None or source != self.settings.notes_source_name:
-            return False
-        return path.resolve().is_relative_to(named.resolve())
+        named = self._named(source)
+        return named is not None and path.resolve().is_relative_to(named)
 
     def ingestion_changes(self, path: Path, *, source: str, named: bool) -> Sequence[SettingChange]:
         """Return the changes that a person should accept before the notes of a path are stored.
@@ -172,10 +170,12 @@ class Notes:
 
     def _is_whole(self, path: Path, source: str) -> bool:
         """Whether a path is all that a source has: the folder or file that the settings name."""
+        return path.resolve() == self._named(source)
+
+    def _named(self, source: str) -> Path | None:
+        """Return the folder or file of a source; None if it is not the one of the settings."""
         named = self.settings.notes_source
-        if named is None or source != self.settings.notes_source_name:
-            return False
-        return path.resolve() == named.resolve()
+        return named.resolve() if named and source == self.settings.notes_source_name else None
 
     # --- Stored notes
 

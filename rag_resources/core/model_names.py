@@ -1,4 +1,4 @@
-"""Names of the embedding models, as used in settings, configurations, assets and tables."""
+"""The embedding models by name, as used in settings, configurations, assets and tables."""
 
 import re
 
@@ -8,14 +8,15 @@ from rag_resources.core.similar import nearest
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 """The models that are computed in this process."""
 
-FAMILIES = (
-    "bge-m3",
-    "embeddinggemma",
-    "mxbai-embed-large",
-    "nomic-embed-text",
-    "snowflake-arctic-embed2",
-)
-"""The models of servers whose prefixes are known."""
+PREFIXES: dict[str, tuple[str, str]] = {
+    "bge-m3": ("", ""),
+    "embeddinggemma": ("task: search result | query: ", "title: none | text: "),
+    "mxbai-embed-large": ("Represent this sentence for searching relevant passages: ", ""),
+    "nomic-embed-text": ("search_query: ", "search_document: "),
+    "snowflake-arctic-embed2": ("query: ", ""),
+}
+"""The models of servers by their name there, with the prefixes (query, passage) that each was
+trained with, according to its model card. Any other model of a server works too, without them."""
 
 
 def short_name(provider: str, model: str) -> str:
@@ -33,7 +34,7 @@ def short_name(provider: str, model: str) -> str:
 
 
 OPENAI_SHORT = "openai_"
-_NAMES = (*EMBEDDED_MODELS, *(short_name("ollama", model) for model in FAMILIES))
+_NAMES = (*EMBEDDED_MODELS, *(short_name("ollama", model) for model in PREFIXES))
 MODEL_CHOICES = ", ".join((*_NAMES, f"{OPENAI_SHORT}<modelo>"))
 """The names that settings and configurations may use, for people."""
 

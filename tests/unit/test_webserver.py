@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +26,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.programs import UI, announced
 from rag_resources.settings import Settings
+from tests.waiting import wait_until
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
 
@@ -181,5 +181,4 @@ def test_nothing_that_was_started_outlives_the_end(*, ends_first: bool) -> None:
             process.wait()
         stop([process], timeout_s=1)
         assert process.returncode is not None
-    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
