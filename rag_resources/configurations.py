@@ -26,6 +26,7 @@ from rag_resources.core.yaml_text import (
     DuplicateKeyError,
     Lines,
     load_yaml,
+    problem_of,
     refuse_duplicate_keys,
 )
 
@@ -259,10 +260,7 @@ def _read(path: Path, *, headline: str) -> tuple[Any, Lines]:
         problem = Message.CONFIGURATION_DUPLICATE_KEY.format(key=shown(error.key), line=error.line)
         raise InvalidConfigurationError(headline, [problem]) from error
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        problem = Message.CONFIGURATION_YAML.format(line=line, column=column)
-        raise InvalidConfigurationError(headline, [problem]) from error
+        raise InvalidConfigurationError(headline, [problem_of(error)]) from error
     except yaml.YAMLError as error:
         raise InvalidConfigurationError(headline, [Message.YAML_LIMITS]) from error
 

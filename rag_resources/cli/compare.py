@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from rich.table import Table
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from rag_resources.core.attribution import EvaluatedQuestion, Flip, Shift
     from rag_resources.core.comparison import Comparison, NonInferiority
@@ -202,7 +201,7 @@ def _causes(causes: "Attribution") -> dict[str, Any]:
     }
 
 
-def _table(item: "ReportTable") -> "Table | Text":
+def _table(item: "ReportTable") -> "RenderableType":
     return table(item.columns, item.rows, title=item.title, prose=item.is_prose)
 
 

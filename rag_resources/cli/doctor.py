@@ -137,7 +137,7 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
     home = settings.rag_home
     present = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(present).free / _GB
-    writable = os.access(present, os.W_OK)
+    writable = present.is_dir() and os.access(present, os.W_OK)
     detail = Message.DOCTOR_HOME.format(home=home, free=number(free, 1, operators()))
     if not writable:
         detail = Message.HOME_NOT_WRITABLE.format(path=home)

@@ -62,6 +62,9 @@ def evaluate(
         same = app.configurations.notice_of_same(named)
         for notice in filter(None, (*notices(named.retrieval), same, off)):
             note(notice)
+        if broken := app.golden.broken():
+            first = broken[0].finding
+            note(Message.EVALUATE_BROKEN.format(count=len(broken), first=first))
         steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:
             evaluation = app.evaluations.run(

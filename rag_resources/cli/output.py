@@ -20,8 +20,7 @@ from rag_resources.core.messages import Message
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
@@ -146,18 +145,19 @@ def table(
     *,
     title: str = "",
     prose: bool = False,
-) -> "Table | Text":
-    """Return a table; the first column and prose are aligned left, the others right.
+) -> "RenderableType":
+    """Return a table below its title; the first column and prose are aligned left, others right.
 
     With `--plain` it is a block of lines for each row, each with the column's name.
     """
     if is_plain():
         return _lines(columns, rows, title)
     from rich import box
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD)
+    made = Table(box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         made.add_column(
             Text(column),
@@ -167,7 +167,8 @@ def table(
         )
     for row in rows:
         made.add_row(*(Text(clean(cell)) for cell in row))
-    return made
+    # A title of the table itself would be wrapped at the width of the table.
+    return Group(Text(title, style="table.title"), made) if title else made
 
 
 def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> "Text":

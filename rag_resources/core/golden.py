@@ -114,6 +114,9 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
     ]
 
 
+MAX_SUGGESTED = 20
+"""Problems of a file up to which misspelt notes are looked for, because each reads many notes."""
+
 _KEYS = (
     "id",
     "query",
@@ -137,6 +140,7 @@ def parse_golden(
     origin: str,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
+    meant_by: Callable[[str], str | None] = lambda _: None,
     known_problems: Mapping[int, Sequence[str]] | None = None,
 ) -> list[GoldenEntry]:
     """Read a golden dataset, completely or not at all.
@@ -147,6 +151,7 @@ def parse_golden(
         origin: The file, for messages.
         resolve_note: Returns the id of the note with an id or external id; None if there is none.
         content_of: Returns the content of a note found by `resolve_note`; called only for places.
+        meant_by: Returns the note that a name without one was probably meant for, for messages.
         known_problems: Why places were left out before, by the entry's position from 1. An entry
             that then names no note has no other problem.
 
@@ -162,7 +167,8 @@ def parse_golden(
     first_seen: dict[str | UUID, int] = {}
     for position, row in enumerate(rows, start=1):
         reading = _Reading()
-        entry = _parse_entry(row, reading, resolve_note, content_of)
+        suggest = meant_by if len(problems) < MAX_SUGGESTED else lambda _: None
+        entry = _parse_entry(row, reading, resolve_note, content_of, suggest)
         if entry and entry.query:
             _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
@@ -200,6 +206,7 @@ def parse_entry(
     *,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
+    meant_by: Callable[[str], str | None] = lambda _: None,
 ) -> GoldenEntry:
     """Read one entry, in the form of a file. For the other arguments see `parse_golden`.
 
@@ -207,7 +214,7 @@ def parse_entry(
         InvalidGoldenDatasetError: It is invalid; every bad field is named.
     """
     reading = _Reading()
-    entry = _parse_entry(row, reading, resolve_note, content_of)
+    entry = _parse_entry(row, reading, resolve_note, content_of, meant_by)
     if entry is None or reading.problems:
         raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, reading.problems)
     return entry
@@ -243,12 +250,13 @@ def _parse_entry(
     reading: _Reading,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
+    meant_by: Callable[[str], str | None],
 ) -> GoldenEntry | None:
     if not isinstance(row, Mapping):
         reading.add(Message.GOLDEN_NOT_AN_OBJECT)
         return None
     query = _query(row, reading)
-    relevant = _relevant(row, reading, resolve_note)
+    relevant = _relevant(row, reading, resolve_note, meant_by)
     places, problems = read_places(row.get("places"), relevant, resolve_note, content_of)
     reading.problems.extend(problems)
     return GoldenEntry(
@@ -287,7 +295,10 @@ def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) ->
 
 
 def _relevant(
-    row: Mapping[str, Any], reading: _Reading, resolve_note: Callable[[str], UUID | None]
+    row: Mapping[str, Any],
+    reading: _Reading,
+    resolve_note: Callable[[str], UUID | None],
+    meant_by: Callable[[str], str | None],
 ) -> tuple[UUID, ...]:
     # The one with names, or else the one that is there: the name that its author knows.
     fields = ("relevantNoteIds", "relevantNotes")
@@ -303,11 +314,14 @@ def _relevant(
         return ()
     resolved: dict[UUID, None] = {}
     for name in names:
-        note_id = resolve_note(str(name)) if could_name_a_note(name) else None
-        if note_id is None:
-            reading.add(Message.GOLDEN_MISSING_NOTE.format(note=shown(name)))
-        else:
+        is_name = could_name_a_note(name)
+        if is_name and (note_id := resolve_note(str(name))):
             resolved[note_id] = None
+            continue
+        problem = Message.GOLDEN_MISSING_NOTE.format(note=shown(name))
+        if meant := meant_by(str(name)) if is_name else None:
+            problem = joined(".", (problem, Message.FILTER_MEANT.format(name=shown(meant))))
+        reading.add(problem)
     return tuple(resolved)
 
 

@@ -210,6 +210,12 @@ class Message:
     CONFIGURATION_NAME: Template
     CONFIGURATION_YAML: Template
     YAML_LIMITS: Template
+    YAML_UNCLOSED: Template
+    YAML_TAB: Template
+    YAML_MARK: Template
+    YAML_COLON: Template
+    YAML_INDENT: Template
+    YAML_TEXT_AFTER: Template
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
     STRUCTURE_SIZES: Template
@@ -1916,6 +1922,7 @@ class Message:
     FAILING_EMPTY: Template
     FAILING_FIRST_CITATION: Template
     COLUMN_CAME_FIRST: Template
+    EVALUATE_BROKEN: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
     EVALUATE_ONLY_WARNS: Template

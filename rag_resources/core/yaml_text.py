@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text, joined
 
 MAX_UNFOLDED_CHARS = 1_000_000
 """Most characters of all scalars together; those of an alias count each time it is used."""
@@ -101,6 +102,30 @@ def unclosed(error: yaml.YAMLError) -> yaml.Mark | None:
     in_quotes = "quoted scalar" in context and "unexpected" in problem
     in_brackets = context.startswith("while parsing a flow") and problem.startswith("expected ','")
     return error.context_mark if in_quotes or in_brackets else None
+
+
+def problem_of(error: yaml.MarkedYAMLError) -> Text:
+    """Say where a text stops being YAML, and what to mend there if that is known."""
+    mark = unclosed(error) or error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = Message.CONFIGURATION_YAML.format(line=line, column=column)
+    remedy = _remedy(error, opened=unclosed(error) is not None)
+    return joined(": ", (problem, remedy)) if remedy else problem
+
+
+def _remedy(error: yaml.MarkedYAMLError, *, opened: bool) -> Text | None:
+    problem = error.problem or ""
+    if opened:
+        return Message.YAML_UNCLOSED
+    if "'\\t'" in problem:
+        return Message.YAML_TAB
+    if "cannot start any token" in problem:
+        return Message.YAML_MARK
+    if problem.startswith("mapping values"):
+        return Message.YAML_COLON
+    if problem.startswith("expected <block end>"):
+        return Message.YAML_TEXT_AFTER if "<scalar>" in problem else Message.YAML_INDENT
+    return None
 
 
 class Lines:

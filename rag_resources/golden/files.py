@@ -30,7 +30,7 @@ from rag_resources.store.golden import (
     write_golden,
 )
 from rag_resources.store.golden_history import golden_versions
-from rag_resources.store.notes import find_note, list_notes, note_content, note_id
+from rag_resources.store.notes import find_alike, find_note, list_notes, note_content, note_id
 from rag_resources.store.tombstones import deleted_names
 
 SQUAD_DIFFICULTY = 3
@@ -288,6 +288,7 @@ def _parse(
         origin=name,
         known_problems=without_page,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
+        meant_by=lambda name: find_alike(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
     if not entries and not may_be_empty:  # importing no entries would delete all others

@@ -13,6 +13,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import misspelt_keys, parse_golden
 from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.messages import Message
+from rag_resources.core.similar import nearest
 from rag_resources.core.types import NoteRecord
 from rag_resources.golden.files import GoldenFile, load_json
 from rag_resources.ingestion.sources import SourceOptions, iter_source
@@ -65,6 +66,7 @@ def check_golden(path: Path, source: Path | None, *, follows_links: bool = False
         origin=str(path),
         resolve_note=resolve,
         content_of=lambda found: known[found],
+        meant_by=lambda name: nearest(name, contents or {}),
     )
     if not entries and not drafts:
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])

@@ -79,17 +79,32 @@ ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 
 -- name: find_alike_note$
 -- The external id of the note with a text as its title, or the shortest that has it in it, or that of a note with it
--- in its title, in this order; for a suggestion, so that it may read all notes.
+-- in its title, or the longest that is in it, in this order; for a suggestion, so that it may read all notes.
 -- params:  tenant text, name text
 -- returns: text or nothing
 SELECT n.external_id FROM notes AS n
 WHERE
     n.tenant_id = :tenant AND n.external_id IS NOT NULL
-    AND (strpos(lower(n.external_id), lower(:name)) > 0 OR strpos(lower(n.title), lower(:name)) > 0)
+    AND (
+        strpos(lower(n.external_id), lower(:name)) > 0 OR strpos(lower(n.title), lower(:name)) > 0
+        OR (length(n.external_id) > 3 AND strpos(lower(:name), lower(n.external_id)) > 0)
+    )
 ORDER BY
     lower(n.title) = lower(:name) DESC, strpos(lower(n.external_id), lower(:name)) > 0 DESC,
-    length(n.external_id), n.external_id
+    strpos(lower(n.title), lower(:name)) > 0 DESC,
+    CASE WHEN strpos(lower(:name), lower(n.external_id)) > 0 THEN -length(n.external_id) ELSE length(n.external_id) END,
+    n.external_id
 LIMIT 1;
+
+-- name: list_similar_names
+-- External ids of about the same length and with the same digits as a name, for a suggestion.
+-- params:  tenant text, digits text, shortest int, longest int (characters)
+-- returns: external_id text
+SELECT n.external_id FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND length(n.external_id) BETWEEN :shortest AND :longest
+    AND regexp_replace(n.external_id, '[^0-9]', '', 'g') = :digits
+ORDER BY n.external_id LIMIT 10000;
 
 -- name: list_notes
 -- The notes of a tenant, newest first, expired ones included.

@@ -915,6 +915,21 @@ def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_fil
     assert "pasa, sin certeza" in status.out
 
 
+def test_a_question_whose_note_was_deleted_is_named_and_counts_as_not_found(
+    indexed: Rag, golden_file: Path
+) -> None:
+    indexed("golden", "import", golden_file)
+    query, (relevant, *_) = next(iter(QUESTIONS.items()))
+    assert indexed("notes", "delete", relevant, "--yes").code == 0
+    outcome = indexed("evaluate", CONFIGURATION, "--no-store", "--json")
+    assert outcome.code == 0
+    assert "Preguntas con notas que ya no existen: 1." in outcome.err
+    assert query in outcome.err
+    assert [missed["query"] for missed in outcome.json["missed"]] == [query]
+    assert indexed("notes", "restore", relevant).code == 0
+    assert "ya no existen" not in indexed("evaluate", CONFIGURATION, "--no-store").err
+
+
 @pytest.fixture
 def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a configuration that may be promoted, whose model is indexed."""

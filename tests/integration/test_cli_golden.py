@@ -98,6 +98,31 @@ def test_a_misspelt_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: 
         assert len(rag(call, path, "--json").json["misspelt"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gta", "gata"),
+        ("gata.md", "gata"),
+        ("urgo", "furgo"),
+        ("GATA-2", "gata"),
+        ("trenes", "tren"),
+    ],
+)
+def test_a_note_that_does_not_exist_is_told_with_the_one_that_is_meant(
+    rag: Rag, name: str, meant: str
+) -> None:
+    refused = rag("add", *OPTIONS, "--note", name)
+    assert refused.code == 2
+    assert f"la nota relevante «{name}» no existe. ¿Querías decir «{meant}»?" in refused.err
+
+
+def test_no_note_is_suggested_that_differs_in_digits_or_much(rag: Rag) -> None:
+    for name in ("gta1", "camello", "a\u0300"):
+        refused = rag("add", *OPTIONS, "--note", name)
+        assert refused.code == 2
+        assert "¿Querías decir" not in refused.err
+
+
 def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag) -> None:
     golden_id = added(rag)
     refused = rag("add", *OPTIONS, "--query", "¿Por donde se escapo la GATA?")

@@ -10,7 +10,6 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
 from rag_resources.core.experiment import expand
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import count_steps
@@ -123,7 +122,9 @@ def test_where_a_file_is_no_yaml_is_told_in_spanish(tmp_path: Path) -> None:
     file.write_text("name: x\nbase: y\ngrid: [a\n")
     with pytest.raises(InvalidConfigurationError) as caught:
         load_experiment(file)
-    assert caught.value.problems == [Message.CONFIGURATION_YAML.format(line=4, column=1)]
+    assert caught.value.problems == [
+        "no es YAML válido (línea 3, columna 7): lo que se abre ahí no se cierra"
+    ]
     file.write_text("name: x\nbase: y\ngrid: {a: b}\n")
     with pytest.raises(InvalidConfigurationError) as caught:
         load_experiment(file)

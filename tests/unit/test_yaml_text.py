@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from rag_resources.core.messages import Message
-from rag_resources.core.yaml_text import MAX_UNFOLDED_CHARS, load_yaml
+from rag_resources.core.texts import Template
+from rag_resources.core.yaml_text import MAX_UNFOLDED_CHARS, load_yaml, problem_of
 
 
 def doubling(first: str, line: str) -> str:
@@ -82,3 +83,31 @@ def test_who_asks_sees_the_nodes_before_they_become_values() -> None:
     seen: list[yaml.Node] = []
     assert load_yaml("a: 1", prepare=seen.append) == {"a": 1}
     assert [type(node) for node in seen] == [yaml.MappingNode]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "remedy"),
+    [
+        ("a: 1\n\tb: 2\n", 2, 1, Message.YAML_TAB),
+        ("a: b: c\n", 1, 5, Message.YAML_COLON),
+        ("a:\n  b 3\n  c: 3\n", 3, 4, Message.YAML_COLON),
+        ('a: 1\nb: "c\nd: 2\n', 2, 4, Message.YAML_UNCLOSED),
+        ("a: 1\nb: [c\nd: 2\n", 2, 4, Message.YAML_UNCLOSED),
+        ("a: @b\n", 1, 4, Message.YAML_MARK),
+        ("a:\n  b: 1\n c: 2\n", 3, 2, Message.YAML_INDENT),
+        ("a: 'it's'\n", 1, 8, Message.YAML_TEXT_AFTER),
+    ],
+)
+def test_what_is_no_yaml_is_named_with_its_place_and_remedy(
+    text: str, line: int, column: int, remedy: Template
+) -> None:
+    with pytest.raises(yaml.MarkedYAMLError) as caught:
+        load_yaml(text)
+    told = Message.CONFIGURATION_YAML.format(line=line, column=column)
+    assert problem_of(caught.value) == f"{told}: {remedy}"
+
+
+def test_an_error_without_a_known_remedy_has_its_place() -> None:
+    with pytest.raises(yaml.MarkedYAMLError) as caught:
+        load_yaml("a: *b\n")
+    assert problem_of(caught.value) == Message.CONFIGURATION_YAML.format(line=1, column=4)
