@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag_resources.core.ellipsis import completed
 from rag_resources.core.question_reading import (
-    asks_of_a_time_only,
     asks_one_thing,
     begins_with_and,
     empty_words,
@@ -29,9 +29,9 @@ class Carried:
     """A question of a conversation as it is searched.
 
     Attributes:
-        searched: The question, with the words carried over.
-        words: The words carried over: names, dates and, if the question has no content word, the
-            words of the earlier question; empty if it stands alone.
+        searched: The question, with the words carried over; or the earlier one, with its subject.
+        words: The words carried over: names, dates, and content words of the earlier question;
+            empty if it stands alone.
     """
 
     searched: str
@@ -41,21 +41,23 @@ class Carried:
 def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Carried:
     """Return the text to search for a question.
 
-    If the question has a pronoun or no content word, or begins with "and" and names nothing, it
-    gets the names and dates of the last turn that names any. A question without a content word, or
-    with a single one after "and", also gets the content words of that turn.
+    A question that only names another subject ("and that of Ana?") is the last turn with that
+    subject; see `core.ellipsis`. One that has a pronoun or no content word, or begins with "and"
+    and names nothing, gets the names and dates of the last turn that names any. A question without
+    a content word, or with a single one after "and", also gets the content words of that turn.
 
     Args:
         question: As it was asked.
         turns: The earlier questions, as they were searched, oldest first.
         language: The language of all of them.
     """
+    if turns and (meant := completed(question, turns[-1], language)):
+        words = _carried(question, meant.kept, language, is_empty=True)
+        return Carried(meant.text, words) if meant.text else _with(question, words)
     refers = refers_back(question, language)
     goes_on = begins_with_and(question, language) and not _names_a_subject(question, language)
-    is_empty = (
-        says_nothing(question, language)
-        or asks_of_a_time_only(question, language)
-        or (goes_on and not refers and asks_one_thing(question, language))
+    is_empty = says_nothing(question, language) or (
+        goes_on and not refers and asks_one_thing(question, language)
     )
     if not (is_empty or goes_on or refers):
         return Carried(question)
@@ -64,8 +66,12 @@ def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Car
             continue
         words = _carried(question, turn, language, is_empty=is_empty)
         if words or not is_empty:
-            return Carried(f"{question.rstrip()} ({' '.join(words)})" if words else question, words)
+            return _with(question, words)
     return Carried(question)
+
+
+def _with(question: str, words: tuple[str, ...]) -> Carried:
+    return Carried(f"{question.rstrip()} ({' '.join(words)})" if words else question, words)
 
 
 def invents_nothing(question: str, turns: Sequence[str]) -> bool:

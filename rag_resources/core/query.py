@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import islice
 
-from rag_resources.core.rules import question_rules, rules
+from rag_resources.core.rules import QuestionRules, question_rules, rules
 from rag_resources.core.text import normalize_query, without
 
 MAX_QUERY_CHARS = 2_000
@@ -94,7 +94,7 @@ def _patterns(language: str) -> _Patterns:
         keywords={Intent(name): _whole_words(words) for name, words in found.intents.items()},
         border=_border(found.joiners),
         tags=frozenset(found.tags),
-        coordination=_coordination(found.joiners, found.coordinated) if found.coordinated else None,
+        coordination=_coordination(found) if found.coordinated else None,
     )
 
 
@@ -231,12 +231,11 @@ class _Coordination:
     without_verb: re.Pattern[str]
 
 
-def _coordination(
-    joiners: Mapping[str, Sequence[str]], coordinated: Mapping[str, Sequence[str]]
-) -> _Coordination:
-    and_ = f"(?:{'|'.join(joiners['and'])})"
+def _coordination(found: QuestionRules) -> _Coordination:
+    and_ = f"(?:{'|'.join(found.joiners['and'])})"
     words = {
-        kind: f"(?:{'|'.join(map(_accents_optional, each))})" for kind, each in coordinated.items()
+        kind: f"(?:{'|'.join(map(_accents_optional, each))})"
+        for kind, each in [*found.coordinated.items(), ("interrogatives", found.interrogatives)]
     }
     asking = rf"(?:{words['before']}\s+){{0,2}}(?P<interrogative>{words['interrogatives']}{_END})"
     past = rf"{words['pronouns']}\s+[^\W\d_]+{words['past']}{_END}"
@@ -302,8 +301,7 @@ def _has_mark(text: str) -> bool:
 
 _INTERROGATIVE_WORD = re.compile(
     "|".join(
-        rf"(?<!\w){_accents_optional(word)}{_END}"
-        for word in rules().questions.coordinated["interrogatives"]
+        rf"(?<!\w){_accents_optional(word)}{_END}" for word in rules().questions.interrogatives
     ),
     re.IGNORECASE,
 )

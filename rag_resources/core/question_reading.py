@@ -196,24 +196,16 @@ def begins_with_and(question: str, language: str = "es") -> bool:
     return first in question_rules(language).joiners["and"]
 
 
+@cache
+def interrogatives(language: str = "es") -> frozenset[str]:
+    """Return the folded interrogatives of a language."""
+    return frozenset(map(fold, question_rules(language).interrogatives))
+
+
 def asks_one_thing(question: str, language: str = "es") -> bool:
     """Whether a question has an interrogative and one content word at most, as "how long?"."""
-    known = question_rules(language).coordinated.get("interrogatives", [])
-    asking = {fold(word) for word in known}
-    has_interrogative = not asking.isdisjoint(word_set(question))
+    has_interrogative = not interrogatives(language).isdisjoint(word_set(question))
     return has_interrogative and len(content(question, language)) <= 1
-
-
-def asks_of_a_time_only(question: str, language: str = "es") -> bool:
-    """Whether a question only changes the time of the previous one, as in "and in 2025?"."""
-    if not begins_with_and(question, language):
-        return False
-    line = " ".join(fold(question).split())
-    texts = [own.text for own in _titled(line, language)]
-    texts += [own.text for own in _periods(line, language)]
-    for text in texts:
-        line = line.replace(text, " ")
-    return says_nothing(line, language)
 
 
 def empty_words(language: str = "es") -> frozenset[str]:

@@ -72,6 +72,7 @@ class QuestionRules:
     idioms: list[str]
     joiners: dict[str, list[str]]
     tags: list[str]
+    interrogatives: list[str]
     intents: dict[str, list[str]]
     kinds: dict[str, list[str]]
     coordinated: dict[str, list[str]] = field(default_factory=dict)
