@@ -46,10 +46,14 @@ class Undated(Protocol):
 
 def show_survey(folder: Path, found: "Survey") -> None:
     """Show which records of a folder would be read, which not and why, and their dates."""
+    from rag_resources.documents.media_types import SUFFIXES
+
     say(Message.INIT_TITLE.format(path=folder, notes=found.notes, rejected=found.rejected_count))
+    documents = {name: count for name, count in found.other.items() if name in SUFFIXES}
     rows = [
         (Message.INIT_FORMATS, _counted(found.read)),
-        (Message.INIT_OTHER, _counted(found.other)),
+        (Message.INIT_DOCUMENT_FILES, _counted(Counter(documents))),
+        (Message.INIT_OTHER, _counted(found.other - Counter(documents))),
     ]
     if found.notes:
         days = [each.created_at for each in found.openings]

@@ -1001,6 +1001,7 @@ class Message:
     RUN_NOT_STARTED: Template
     INIT_TITLE: Template
     INIT_FORMATS: Template
+    INIT_DOCUMENT_FILES: Template
     INIT_OTHER: Template
     INIT_DATES: Template
     INIT_DATES_RANGE: Template
