@@ -830,8 +830,8 @@ class Message:
     VERDICT_WORSE: Template
     VERDICT_NO_EVIDENCE: Template
     INFERIORITY_NON_INFERIOR: Template
-    INFERIORITY_INFERIOR: Template
     LOSS: Template
+    LOSS_BEYOND: Template
     INFERIORITY_UNDECIDED: Template
     COLUMN_CONFIGURATION: Template
     COLUMN_INTERVAL: Template

@@ -151,7 +151,6 @@ _GROUP_WORDS = {
 
 _INFERIORITY_WORDS = {
     Inferiority.NON_INFERIOR: Message.INFERIORITY_NON_INFERIOR,
-    Inferiority.INFERIOR: Message.INFERIORITY_INFERIOR,
     Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
 }
 
@@ -264,12 +263,16 @@ def p_value_in_words(p_value: float) -> str:
 
 def inferiority_in_words(judged: NonInferiority, metric: str = HITS) -> str:
     """Say in a sentence whether a hit rate fell, and whether by more than the margin allows."""
+    if judged.state is Inferiority.INFERIOR:
+        return joined("", (loss_in_words(judged, metric), "."))
     return _INFERIORITY_WORDS[judged.state].format(**_fall(judged, metric))
 
 
 def loss_in_words(judged: NonInferiority, metric: str) -> str:
     """Say how a hit rate fell, as a part of a sentence."""
-    return Message.LOSS.format(**_fall(judged, metric))
+    is_certain = judged.interval.high < -judged.margin
+    template = Message.LOSS_BEYOND if is_certain else Message.LOSS
+    return template.format(**_fall(judged, metric))
 
 
 def _fall(judged: NonInferiority, metric: str) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def test_gates_say_why_in_words(database: Database, recomputed: Mapping[str, Rec
     assert "Perdidas: 0; ganadas: 3" in good[4][0]
     assert "«buena» (2025-03-11 08:30)" in middle[4][0]
     assert "Perdidas: 3; ganadas: 0" in middle[4][0]
-    assert middle[4][1].startswith("Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %")
+    assert middle[4][1].startswith("Hit_Rate@10 es peor, y en más de 2 puntos (IC 90 %")
     assert middle[5] == ["no: no pasa el control, Hit_Rate@10 = 0.667 < 0.85"]
     assert bad[5] == [Message.REPORT_REFERENCE]
 

@@ -9,13 +9,19 @@ from rag_resources.core.comparison import (
     COMPARED,
     HitChanges,
     Inferiority,
+    NonInferiority,
     Verdict,
     compare,
     compare_pairs,
     judge_inferiority,
 )
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
+from rag_resources.core.significance import (
+    DifferenceInterval,
+    bootstrap_intervals,
+    randomization_p_values,
+)
+from rag_resources.evaluation.summary import inferiority_in_words
 
 Ranks = list[int | None]
 
@@ -172,3 +178,19 @@ def test_what_users_get_is_judged_by_itself() -> None:
 def test_what_users_get_is_not_judged_where_it_was_not_measured() -> None:
     older = {key: {"hit_rate_at_10": 1.0} for key in evaluated([1, 2])}
     assert compare(older, evaluated([1, 2])).served_inferiority(0.02) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.495, -0.028, "Hit_Rate@10 es peor, y en más de 2 puntos (IC 90 %"),
+        (-0.495, -0.020, "Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %"),
+        (-0.495, -0.001, "Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %"),
+    ],
+)
+def test_a_loss_is_certain_if_its_whole_interval_is_beyond_the_margin(
+    low: float, high: float, said: str
+) -> None:
+    judged = NonInferiority(Inferiority.INFERIOR, DifferenceInterval(low, high), 0.02)
+    assert inferiority_in_words(judged).startswith(said)
+    assert inferiority_in_words(judged).endswith(").")
