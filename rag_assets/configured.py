@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from rag_resources.configurations import Configurations, load_configurations
 from rag_resources.core.configuration import Role
-from rag_resources.providers.registry import check_models
 from rag_resources.settings import Settings
 
 
@@ -44,11 +43,6 @@ class Configured:
 
 
 def read_configured(settings: Settings) -> Configured:
-    """Check the settings and read the configurations of their folders.
-
-    Raises:
-        InvalidConfigurationError: A model of the settings is unknown.
-    """
-    check_models(settings.models_by_variable)
+    """Read the configurations of the folders that the settings name."""
     found = load_configurations(settings.configuration_folders)
     return Configured(settings, found.switched_on(settings.makes_vectors_for))

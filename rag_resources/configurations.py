@@ -18,7 +18,7 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.messages import Message
-from rag_resources.core.model_names import MODEL_CHOICES, is_model_name, meant_model
+from rag_resources.core.model_names import is_model_name, unknown_model
 from rag_resources.core.quoting import shown
 from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
@@ -182,10 +182,7 @@ def _unknown_models(config: RetrievalConfig, lines: Lines) -> Iterator[Text]:
     for path, name in named.items():
         if is_model_name(name):
             continue
-        problem = Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
-        if meant := meant_model(name):
-            problem = joined(".", (problem, Message.FILTER_MEANT.format(name=meant)))
-        told = joined(": ", (".".join(("retrieval", *path)), problem))
+        told = joined(": ", (".".join(("retrieval", *path)), unknown_model(name)))
         line = lines.of(("retrieval", *path))
         yield Message.PROBLEM_ON_LINE.format(line=line, problem=told) if line else told
 

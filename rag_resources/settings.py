@@ -32,6 +32,9 @@ from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.model_names import is_model_name, language_model, unknown_model
+from rag_resources.core.path_pattern import PathPattern
+from rag_resources.core.quoting import shown
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
 from rag_resources.core.similar import nearest
@@ -326,6 +329,38 @@ class Settings(BaseSettings):
             raise ValueError(Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE))
         return value
 
+    @field_validator("embedding_models")
+    @classmethod
+    def _known_models(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        # Assets and tables are named after models.
+        for name in value:
+            cls._known_model(name)
+        return value
+
+    @field_validator("note_embedding_model", "legacy_embedding_model")
+    @classmethod
+    def _known_model(cls, value: str | None) -> str | None:
+        if value and not is_model_name(value):
+            raise ValueError(unknown_model(value))
+        return value
+
+    @field_validator("llm_model")
+    @classmethod
+    def _language_model(cls, value: str | None) -> str | None:
+        if value and language_model(value) is None:
+            raise ValueError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=shown(value)))
+        return value
+
+    @field_validator("documents_pattern")
+    @classmethod
+    def _pattern(cls, value: str | None) -> str | None:
+        if value:
+            try:
+                PathPattern(value)
+            except InvalidParameterError as error:
+                raise ValueError(error.message) from error
+        return value
+
     @field_validator(*_PATHS)
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
@@ -361,15 +396,6 @@ class Settings(BaseSettings):
             if name in self.model_fields_set or name == "rag_home"
         }
         return {**os.environ, **ours, **absolute}
-
-    @property
-    def models_by_variable(self) -> dict[str, tuple[str, ...]]:
-        """The embedding models that the settings name, by the variable that names them."""
-        return {
-            "EMBEDDING_MODELS": self.embedding_models,
-            "NOTE_EMBEDDING_MODEL": (self.note_embedding_model,),
-            "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [self.legacy_embedding_model])),
-        }
 
     @property
     def servers(self) -> Servers:

@@ -18,7 +18,7 @@ class HashEmbedder:
         refuses: A word no text may hold: such a batch fails, as a real model's can.
     """
 
-    def __init__(self, name: str = "hash_model", dimension: int = 32, refuses: str = "") -> None:
+    def __init__(self, name: str = "openai_hash", dimension: int = 32, refuses: str = "") -> None:
         self.info = ModelInfo(name, dimension, "test", "1", 0.0, 8192)
         self.refuses = refuses
         self.texts: list[str] = []

@@ -30,15 +30,15 @@ from tests.embedders import HashEmbedder
 from tests.stored_evaluations import forge
 
 CANDIDATE = NamedConfiguration(
-    name="candidata", description="x", retrieval=RetrievalConfig(model="hash_model")
+    name="candidata", description="x", retrieval=RetrievalConfig(model="openai_hash")
 )
 BASELINE = NamedConfiguration(
     name="baseline",
     description="x",
     role="reference",
-    retrieval=RetrievalConfig(model="hash_model", unit="notes", strategy="semantic"),
+    retrieval=RetrievalConfig(model="openai_hash", unit="notes", strategy="semantic"),
 )
-SETTINGS = SearchSettings("ana", "hash_model")
+SETTINGS = SearchSettings("ana", "openai_hash")
 NOTES = 60
 ASKED = 3
 MORE = "Y de algo más que hoy no se cuenta aquí."
@@ -121,8 +121,8 @@ class Evaluated(Corpus):
     def make_model_again(self) -> None:
         """Retire the model, and make the same vectors again."""
         with self.database.transaction() as connection:
-            claim_model(connection, "hash_model")
-            retire_model(connection, "hash_model")
+            claim_model(connection, "openai_hash")
+            retire_model(connection, "openai_hash")
         with self.database.transaction() as connection:
             register_model(connection, self.embedder.info, embeds_chunks=True)
         self.index(SMALL)

@@ -77,7 +77,7 @@ def event_id(note: UUID, words: str, tenant: str = "ana") -> UUID:
 def graph_config(**graph: Any) -> RetrievalConfig:
     """A configuration of words with the graph."""
     raw = {
-        "model": "hash_model",
+        "model": "openai_hash",
         "contextual": False,
         "retrievers": {"fulltext": {"weight": 0.5}},
         "graph": {"enabled": True} | graph,

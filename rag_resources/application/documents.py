@@ -10,6 +10,7 @@ from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -22,7 +23,7 @@ from rag_resources.documents.extracting import (
     extract_window,
     readers,
 )
-from rag_resources.documents.folder import FoundFile, PathPattern, folder_files
+from rag_resources.documents.folder import FoundFile, folder_files
 from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.sources import is_web, web_addresses, web_files

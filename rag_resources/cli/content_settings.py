@@ -60,10 +60,8 @@ def show(as_json: JsonOption = False) -> None:
 def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
     from rag_resources.programs import running_programs
-    from rag_resources.providers.registry import check_models
 
     with application() as opened:
-        check_models(opened.settings.models_by_variable)
         confirm_settings(opened, accept=True)
         serving = opened.serving.now()
         config = None if serving.problems else serving.config

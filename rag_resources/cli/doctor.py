@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
@@ -151,8 +151,7 @@ def _values(settings: "Settings") -> Iterator[Finding]:
     """Report the values that other commands would refuse when they first use them."""
     from rag_resources.core.errors import InvalidParameterError
     from rag_resources.database.ports import has_address
-    from rag_resources.documents.folder import PathPattern
-    from rag_resources.providers.registry import build_language_model, check_models
+    from rag_resources.providers.registry import build_language_model
 
     def check_address(variable: str, host: str) -> None:
         if not has_address(host):
@@ -160,10 +159,8 @@ def _values(settings: "Settings") -> Iterator[Finding]:
                 Message.ADDRESS_NOT_HERE.format(host=host, variable=variable)
             )
 
-    checks = (
-        lambda: check_models(settings.models_by_variable),
+    checks: tuple[Callable[[], object], ...] = (
         lambda: build_language_model(settings.llm_model, settings.servers),
-        lambda: settings.documents_pattern and PathPattern(settings.documents_pattern),
         lambda: check_address("API_HOST", settings.api_host),
         lambda: check_address("UI_HOST", settings.ui_host),
     )

@@ -35,10 +35,8 @@ def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
     from rag_resources.configurations import load_configurations
     from rag_resources.programs import running_programs
-    from rag_resources.providers.registry import check_models
 
     settings = read_settings()
-    check_models(settings.models_by_variable)
     programs = running_programs(settings.rag_home)
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None

@@ -1,9 +1,12 @@
-"""The embedding models by name, as used in settings, configurations, assets and tables."""
+"""The models by name: embedding models as used in settings, configurations, assets and tables."""
 
 import re
 
 from rag_resources.core.fusion_config import MODEL_NAME
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
 from rag_resources.core.similar import nearest
+from rag_resources.core.texts import Text, joined
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 """The models that are computed in this process."""
@@ -33,6 +36,9 @@ def short_name(provider: str, model: str) -> str:
     return f"{provider}_{name}"
 
 
+_PROVIDERS = ("ollama", "openai")
+"""Of language models, which are any of a server's."""
+
 OPENAI_SHORT = "openai_"
 _NAMES = (*EMBEDDED_MODELS, *(short_name("ollama", model) for model in PREFIXES))
 MODEL_CHOICES = ", ".join((*_NAMES, f"{OPENAI_SHORT}<modelo>"))
@@ -46,6 +52,14 @@ def is_model_name(name: str) -> bool:
     return name in _NAMES or (name.startswith(OPENAI_SHORT) and name != OPENAI_SHORT)
 
 
-def meant_model(name: str) -> str:
-    """Return the model that a misspelt name probably means; empty if none is close."""
-    return nearest(name, _NAMES)
+def unknown_model(name: str) -> Text:
+    """Say that a name is not one of an embedding model, and which one was probably meant."""
+    problem = Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
+    meant = nearest(name, _NAMES)
+    return joined(".", (problem, Message.FILTER_MEANT.format(name=meant))) if meant else problem
+
+
+def language_model(name: str) -> tuple[str, str] | None:
+    """Return the provider and the model of a name such as "ollama:llama3.2"; None if it is none."""
+    provider, _, model = name.partition(":")
+    return (provider, model.strip()) if provider in _PROVIDERS and model.strip() else None

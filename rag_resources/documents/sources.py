@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rag_resources.core.download_config import DownloadConfig
+from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.types import RejectedRecord
-from rag_resources.documents.folder import FoundFile, PathPattern
+from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.web.download import WebAddress, discard, download_all
 from rag_resources.documents.web.listing import LISTS, linked_urls, listed_urls
 

@@ -1,16 +1,15 @@
 """The models that the product knows, and one shared object for each."""
 
 import threading
-from collections.abc import Mapping, Sequence
 
-from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.model_names import (
     EMBEDDED_MODELS,
     MODEL_CHOICES,
     OPENAI_SHORT,
     PREFIXES,
-    is_model_name,
+    language_model,
     short_name,
 )
 from rag_resources.core.servers import Servers
@@ -86,11 +85,11 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
     """
     if not name:
         return None
-    provider, _, rest = name.partition(":")
-    model = rest.strip()
-    if f"{provider}:" not in (_OLLAMA, _OPENAI) or not model:
+    named = language_model(name)
+    if named is None:
         raise InvalidParameterError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=name), name=name)
-    key = (f"{provider}:{model}", servers)
+    model = named[1]
+    key = (":".join(named), servers)
     with _lock:
         if key not in _language_models:
             if key[0].startswith(_OLLAMA):
@@ -101,25 +100,6 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
                     model, base_url=_openai_address(servers), api_key=servers.openai_api_key
                 )
         return _language_models[key]
-
-
-def check_models(named: Mapping[str, Sequence[str]]) -> None:
-    """Reject unknown embedding models; assets and tables are named after models.
-
-    Args:
-        named: By the variable that names them.
-
-    Raises:
-        InvalidConfigurationError: Some variables are invalid; all are named with the valid values.
-    """
-    problems = [
-        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=MODEL_CHOICES)}"
-        for variable, models in named.items()
-        for model in models
-        if not is_model_name(model)
-    ]
-    if problems:
-        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
 def embedded_runtime(name: str) -> str | None:

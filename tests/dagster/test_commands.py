@@ -12,7 +12,6 @@ from dagster_project import Project, environment
 from rag_assets.__main__ import main
 from rag_resources.core.messages import Message
 from rag_resources.core.model_names import MODEL_CHOICES
-from rag_resources.providers.registry import check_models
 from rag_resources.settings import Settings
 
 
@@ -59,12 +58,15 @@ def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
     assert nothing.err.startswith("Uso: python -m rag_assets [OPCIONES] ORDEN")
 
 
-@pytest.mark.parametrize("name", ["ollama:bge-m3", "e5_smal", "openai_"])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ollama:bge-m3", "ollama_bge_m3"), ("e5_smal", "e5_small"), ("openai_", "")],
+)
 @pytest.mark.parametrize(
     "variable", ["EMBEDDING_MODELS", "NOTE_EMBEDDING_MODEL", "LEGACY_EMBEDDING_MODEL"]
 )
 def test_a_model_that_is_none_is_told_by_its_setting(
-    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, name: str
+    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, meant: str
 ) -> None:
     """The command refuses before anything is started, not in the first run."""
     monkeypatch.setenv(variable, name)
@@ -72,14 +74,16 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
     assert headline == f"Error: {Message.INVALID_SETTINGS}"
-    assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
+    told = f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
+    assert problem.startswith(told)
+    assert problem.removeprefix(told) == (meant and f". ¿Querías decir «{meant}»?")
 
 
 @pytest.mark.parametrize("name", ["openai_text_embedding_3_small", "openai_mi_modelo"])
 def test_models_of_a_compatible_server_may_be_configured(name: str) -> None:
     """Under any name; they are not on a list, as those of Ollama are."""
     named = Settings(embedding_models=(name,), note_embedding_model=name)
-    check_models(named.models_by_variable)
+    assert named.all_models == (name,)
 
 
 @pytest.mark.parametrize("url", ["sin-esquema", "postgresql://ana:se/creta@equipo/base"])

@@ -30,7 +30,7 @@ from tests.command_line import Outcome, call_rag, isolate
 from tests.evaluated_corpus import SETTINGS, Evaluated
 from tests.language_models import ScriptedModel, reply
 
-CONFIG = RetrievalConfig(model="hash_model", strategy="fulltext")
+CONFIG = RetrievalConfig(model="openai_hash", strategy="fulltext")
 NOTES = 60
 GATE = GateConfig()
 

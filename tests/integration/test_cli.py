@@ -825,14 +825,24 @@ def test_typos_in_a_configuration_are_named_with_their_path(
     assert str(tmp_path / "no") in asked.err
 
 
-@pytest.mark.parametrize("command", ["status", "settings accept"])
-def test_an_unknown_model_is_refused_by_what_shows_or_stores_the_settings(
-    rag_db: Rag, monkeypatch: pytest.MonkeyPatch, command: str
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("EMBEDDING_MODELS", "e5_smal", "«e5_smal» no es una de las opciones"),
+        ("LLM_MODEL", "llama3", "Modelo de lenguaje desconocido: «llama3»"),
+        ("DOCUMENTS_PATTERN", "{a", "«{a» debe llevar campos entre llaves"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", ["status", "settings accept", "retrieve gata", "notes list", "serve", "promote"]
+)
+def test_a_setting_that_is_wrong_is_refused_by_every_command(
+    rag_db: Rag, monkeypatch: pytest.MonkeyPatch, command: str, variable: str, value: str, said: str
 ) -> None:
-    monkeypatch.setenv("EMBEDDING_MODELS", "e5_smal")
+    monkeypatch.setenv(variable, value)
     refused = rag_db(*command.split())
     assert (refused.code, refused.out) == (2, "")
-    assert "EMBEDDING_MODELS: «e5_smal» no es una de las opciones" in refused.err
+    assert f"{variable}: {said}" in refused.err
 
 
 # Golden questions and evaluation

@@ -31,7 +31,7 @@ from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
 PATIENCE_S = 60
-MODEL = "hash_model"
+MODEL = "openai_hash"
 PLACES = "Orriols Paiporta Catarroja Teruel Vallibona Barracas Xàtiva Ruzafa Benimaclet Sagunto"
 
 Work = Callable[[Database, HashEmbedder], object]

@@ -91,8 +91,8 @@ class Notes:
 
     def pipeline(self, **parts: Any) -> RetrievalPipeline:
         """A pipeline of Ana's."""
-        embedders = {"hash_model": self.corpus.embedder, "second_model": self.second}
-        defaults: dict[str, Any] = {"embedder": embedders.__getitem__, "note_model": "hash_model"}
+        embedders = {"openai_hash": self.corpus.embedder, "second_model": self.second}
+        defaults: dict[str, Any] = {"embedder": embedders.__getitem__, "note_model": "openai_hash"}
         return RetrievalPipeline(self.corpus.database, tenant="ana", **defaults | parts)
 
     def ask(
@@ -118,7 +118,7 @@ class Notes:
 
 def config(overrides: Mapping[str, Any] | None = None) -> RetrievalConfig:
     """The defaults, of the model the tests have, with some options changed."""
-    base = {"model": "hash_model", "reranking": {"model": "hash_model"}}
+    base = {"model": "openai_hash", "reranking": {"model": "openai_hash"}}
     return with_overrides(with_overrides(RetrievalConfig(), base), overrides or {})
 
 
@@ -207,7 +207,7 @@ def test_model_is_the_one_whose_vectors_are_searched(notes: Notes) -> None:
         assert scores(response) == pytest.approx(expected, abs=0.002)
         assert response.model == embedder.info.name
         answers[response.model] = scores(response)
-    assert answers["hash_model"] != pytest.approx(answers["second_model"], abs=0.01)
+    assert answers["openai_hash"] != pytest.approx(answers["second_model"], abs=0.01)
 
 
 @changes("similarity_threshold")
@@ -282,7 +282,7 @@ def test_fusion_fulltext_weight_is_that_of_words(notes: Notes) -> None:
 
 @changes("fusion.semantic_weights")
 def test_fusion_semantic_weights_are_those_of_a_model(notes: Notes) -> None:
-    own = best_score(notes, method="rrf", semantic_weights={"hash_model": 0.1})
+    own = best_score(notes, method="rrf", semantic_weights={"openai_hash": 0.1})
     assert own == pytest.approx((0.1 + 0.5) / 61)
     other = best_score(notes, method="rrf", semantic_weights={"second_model": 0.1})
     assert other == pytest.approx((0.5 + 0.5) / 61)
@@ -295,10 +295,12 @@ def test_retrievers_say_what_searches_and_how_much_it_counts(notes: Notes) -> No
     overrides = TWO_LISTS | {"fusion": {"method": "rrf"}, "retrievers": weighed}
     best = notes.ask(WHERE, overrides).results[0]
     assert best.score == pytest.approx((0.9 + 0.2) / 61)
-    own = {"semantic": {"model_weights": {"hash_model": 0.1}}}
+    own = {"semantic": {"model_weights": {"openai_hash": 0.1}}}
     best = notes.ask(WHERE, overrides | {"retrievers": own}).results[0]
     assert best.score == pytest.approx((0.1 + 0.5) / 61)
-    words = parse_retrieval({"model": "hash_model", "retrievers": {"fulltext": {}}}, origin="words")
+    words = parse_retrieval(
+        {"model": "openai_hash", "retrievers": {"fulltext": {}}}, origin="words"
+    )
     response = notes.pipeline().retrieve(WHERE, words, deadline_ms=GENEROUS_MS)
     assert methods(response) == {"fulltext"}
     assert (response.messages, response.degraded) == ((), ())

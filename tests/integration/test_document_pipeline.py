@@ -12,13 +12,14 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
+from rag_resources.core.path_pattern import PathPattern
 from rag_resources.database.pool import Database
 from rag_resources.documents import readers
 from rag_resources.documents.applying import ApplyReport, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
 from rag_resources.documents.deletion import delete_document, restore_document
 from rag_resources.documents.extracting import ExtractReport, extract_window
-from rag_resources.documents.folder import PathPattern, folder_files
+from rag_resources.documents.folder import folder_files
 from rag_resources.documents.review import Concern, Decision, list_reviews, review_document
 from rag_resources.documents.verification import picture_of_page, verify_document
 from rag_resources.files import LocalFiles
@@ -137,7 +138,7 @@ def test_a_folder_becomes_notes_that_know_their_place_and_their_metadata(stand: 
     assert (plan.status, plan.page_count, plan.media_type) == ("chunking", 1, "application/pdf")
     stand.corpus.index(SMALL)
     assert stand.find("Plan verde").status == "completed"
-    words = RetrievalConfig(strategy="fulltext", model="hash_model")
+    words = RetrievalConfig(strategy="fulltext", model="openai_hash")
     filters = RetrievalFilters(metadata={"partido": "verde", "año": 2024, "candidata": "Ana"})
     found = stand.corpus.ask("autobús barrios trenes", words, filters=filters).results
     assert found

@@ -30,7 +30,7 @@ from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, SOURCE, START, Corpus
 from tests.office_files import archive, rows, xlsx_parts
 
-WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
+WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
 QUESTION = "¿Cuántas viviendas públicas promete el plan?"
 
 

@@ -27,7 +27,7 @@ from tests.command_line import Outcome, call_rag, isolate
 from tests.corpus import SMALL, SOURCE, Draft
 from tests.evaluated_corpus import SETTINGS, Evaluated
 
-WORDS = RetrievalConfig(model="hash_model", strategy="fulltext")
+WORDS = RetrievalConfig(model="openai_hash", strategy="fulltext")
 NOTES = 60
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
 FACT = "El código de asunto{} es {}."

@@ -59,15 +59,15 @@ STALE = {
     "chunks truncated": "TRUNCATE chunks CASCADE",
     "vectors": "UPDATE chunk_embeddings SET embedding = contextual_embedding",
     "vectors of the partition": (
-        "UPDATE chunk_embeddings_hash_model SET embedding = contextual_embedding"
+        "UPDATE chunk_embeddings_openai_hash SET embedding = contextual_embedding"
     ),
-    "vectors deleted": "DELETE FROM chunk_embeddings_hash_model",
+    "vectors deleted": "DELETE FROM chunk_embeddings_openai_hash",
     "vectors truncated": "TRUNCATE chunk_embeddings",
-    "partition truncated": "TRUNCATE chunk_embeddings_hash_model",
+    "partition truncated": "TRUNCATE chunk_embeddings_openai_hash",
     "note vectors": "DELETE FROM note_embeddings",
     "queue": """
         INSERT INTO pending_embeddings (model, note_id, tenant_id)
-        SELECT 'hash_model', id, tenant_id FROM notes
+        SELECT 'openai_hash', id, tenant_id FROM notes
     """,
     "words": "UPDATE lexeme_statistics SET document_count = document_count + 1",
     "corpus statistics": "UPDATE corpus_statistics SET average_lexeme_occurrences = 99",
@@ -81,7 +81,7 @@ STALE = {
         "SELECT 'ana', 'Nueva ' || n, 'infinity' FROM generate_series(1, 20) AS n"
     ),
     "an index of the vectors": (
-        "CREATE INDEX ON chunk_embeddings_hash_model USING hnsw "
+        "CREATE INDEX ON chunk_embeddings_openai_hash USING hnsw "
         "((embedding::halfvec(32)) halfvec_cosine_ops)",
         "ha cambiado: el índice de los vectores",
     ),
@@ -233,7 +233,7 @@ def test_other_questions_or_fewer_make_it_stale(corpus: Evaluated) -> None:
 
 def test_another_configuration_under_the_name_makes_it_stale(corpus: Evaluated) -> None:
     edited = CANDIDATE.model_copy(
-        update={"retrieval": RetrievalConfig(model="hash_model", diversity_weight=0.5)}
+        update={"retrieval": RetrievalConfig(model="openai_hash", diversity_weight=0.5)}
     )
     evidence = corpus.evidence(edited)
     assert evidence.state is EvidenceState.STALE
@@ -243,8 +243,8 @@ def test_another_configuration_under_the_name_makes_it_stale(corpus: Evaluated) 
 def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
     """What was measured for one tenant says nothing of another, nor with a language model."""
     for other in (
-        SearchSettings("otra", "hash_model"),
-        SearchSettings("ana", "hash_model", "x"),
+        SearchSettings("otra", "openai_hash"),
+        SearchSettings("ana", "openai_hash", "x"),
     ):
         assert "ajustes" in corpus.evidence(settings=other).explanation
 
@@ -359,7 +359,7 @@ def test_past_contents_are_kept_only_while_an_evaluation_names_them(corpus: Eval
 # --- Whatever happens, in whatever order ---------------------------------------------------------
 
 EDITED = CANDIDATE.model_copy(
-    update={"retrieval": RetrievalConfig(model="hash_model", diversity_weight=0.5)}
+    update={"retrieval": RetrievalConfig(model="openai_hash", diversity_weight=0.5)}
 )
 OTHER_STEPS = ("chunked", "chunked otherwise", "model made again", "counted words",
                "fewer questions", "all questions", "edited", "unedited")  # fmt: skip

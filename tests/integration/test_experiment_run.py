@@ -32,7 +32,7 @@ WORDS = (
     "boda",
     "tren",
 )
-BASE = RetrievalConfig(strategy="fulltext", model="hash_model")
+BASE = RetrievalConfig(strategy="fulltext", model="openai_hash")
 FILE = """
 name: estrategias
 base: palabras

@@ -439,9 +439,9 @@ def test_plan_knows_the_models_asked_for(corpus: Corpus) -> None:
 
     assert corpus.plan(corpus.scope()).models == {}
     assert corpus.plan(corpus.scope(), "nobody").models == {}
-    assert corpus.plan(corpus.scope(), "hash_model", "nobody").models == {"hash_model": own}
-    assert corpus.plan(corpus.scope(), "other_model", "hash_model", "other_model").models == {
-        "hash_model": own,
+    assert corpus.plan(corpus.scope(), "openai_hash", "nobody").models == {"openai_hash": own}
+    assert corpus.plan(corpus.scope(), "other_model", "openai_hash", "other_model").models == {
+        "openai_hash": own,
         "other_model": other,
     }
 
@@ -490,7 +490,7 @@ def test_several_questions_at_once_give_the_lists_of_each_alone(
         (number, retriever) for number in range(len(QUESTIONS)) for retriever in ALL_LISTS
     ]
     for ranking in together:
-        assert ranking.model == ("" if ranking.name in WORD_LISTS else "hash_model")
+        assert ranking.model == ("" if ranking.name in WORD_LISTS else "openai_hash")
     assert together[0].candidates
     assert together[0].candidates != together[len(ALL_LISTS)].candidates
 
@@ -523,7 +523,7 @@ def test_models_of_different_dimensions_are_searched_at_once(corpus: Corpus) -> 
     chunks, notes = corpus.search(lists, corpus.scope())
 
     assert (notes_of(chunks), notes_of(notes)) == ({indexed}, {fresh})
-    assert (chunks.model, notes.model) == ("hash_model", "other_model")
+    assert (chunks.model, notes.model) == ("openai_hash", "other_model")
 
 
 @pytest.mark.parametrize("filters", [EVERYTHING, RetrievalFilters(tags=("a",))], ids=["all", "tag"])
@@ -638,10 +638,10 @@ def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
     chunks = {row.id: row.content for row in corpus.fetch("SELECT id, content FROM chunks")}
     pairs = [*((chunk, indexed) for chunk in chunks), (fresh, fresh), (uuid4(), uuid4())]
     with corpus.database.transaction() as connection:
-        vectors = fetch_result_vectors(connection, "hash_model", pairs, "hash_model")
-        others = fetch_result_vectors(connection, "hash_model", pairs, note_model="other_model")
+        vectors = fetch_result_vectors(connection, "openai_hash", pairs, "openai_hash")
+        others = fetch_result_vectors(connection, "openai_hash", pairs, note_model="other_model")
         assert fetch_result_vectors(connection, "nobody", pairs, "nobody") == {}
-        assert fetch_result_vectors(connection, "hash_model", [], "hash_model") == {}
+        assert fetch_result_vectors(connection, "openai_hash", [], "openai_hash") == {}
 
     texts = {**chunks, fresh: "Una casa."}
     assert set(vectors) == set(texts)
@@ -663,7 +663,7 @@ def test_each_step_takes_one_statement(
     found = found_in(corpus.search(lists, scope))
     pairs = [(candidate.chunk_id, candidate.note_id) for candidate in found]
     assert len(set(pairs)) > 3
-    model = "hash_model"
+    model = "openai_hash"
 
     assert count_statements(lambda c: plan_search(c, scope, models=[model, "nobody"])) == 1
     assert count_statements(lambda c: search(c, lists, scope, pool=5)) == 1

@@ -20,7 +20,7 @@ from rag_resources.golden.files import import_golden
 from rag_resources.store.golden import list_golden
 from tests.corpus import ALWAYS, SMALL, Corpus
 
-WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
+WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
 FIRST = "Las obras del archivo empiezan en marzo. El carril bici va después del archivo."
 SECOND = "La plaza tendrá veintidós árboles. El carril bici cuesta 380.000 euros."
 

@@ -147,7 +147,11 @@ def test_the_graph_fails_silently(corpus: GraphCorpus) -> None:
 def test_property_35_the_graph_alone_still_finds_what_the_question_names(
     corpus: GraphCorpus,
 ) -> None:
-    for table in ("lexeme_statistics", "chunk_embeddings_hash_model", "note_embeddings_hash_model"):
+    for table in (
+        "lexeme_statistics",
+        "chunk_embeddings_openai_hash",
+        "note_embeddings_openai_hash",
+    ):
         corpus.run(lambda c, table=table: c.execute(f"ALTER TABLE {table} RENAME TO away_{table}"))
     response = corpus.ask("¿Dónde vi a Honorat?", graph_config(questions="all"))
     assert by_text(response)[HONORAT].retrieval_method == "graph_names"

@@ -113,11 +113,11 @@ CHANGES = {
     "note vector deletion": "DELETE FROM note_embeddings",
     "queue": """
         INSERT INTO pending_embeddings (model, note_id, tenant_id)
-        SELECT 'hash_model', id, tenant_id FROM notes
+        SELECT 'openai_hash', id, tenant_id FROM notes
     """,
     "windows queue": """
         INSERT INTO pending_windows (model, note_id, tenant_id)
-        SELECT 'hash_model', id, tenant_id FROM notes
+        SELECT 'openai_hash', id, tenant_id FROM notes
     """,
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE corpus_statistics SET chunk_count = 1",

@@ -148,7 +148,7 @@ def index_content(database: Database) -> dict[str, list[Any]]:
     }
 
 
-def pending(database: Database, model: str = "hash_model") -> set[UUID]:
+def pending(database: Database, model: str = "openai_hash") -> set[UUID]:
     rows = fetch(database, "SELECT note_id FROM pending_embeddings WHERE model = %s", model)
     return {row.note_id for row in rows}
 
@@ -423,8 +423,8 @@ def test_refused_text_is_recorded_alone_and_done_after_the_fix(database: Databas
         gaps = count_gaps(connection, embedder.info, ALWAYS)
     reason = "El texto no se puede representar."
     assert set(recorded) == {
-        ("embed_chunk", notes[4], "hash_model", reason),
-        ("embed_note", notes[4], "hash_model", reason),
+        ("embed_chunk", notes[4], "openai_hash", reason),
+        ("embed_note", notes[4], "openai_hash", reason),
     }
     assert len(recorded) == len(refused) + 1
     assert gaps.missing == len(refused)
@@ -666,16 +666,16 @@ def test_model_with_other_weights_or_dimension_is_refused(database: Database) ->
     register(database, embedder)
     stored = embedder.info
     for dimension, digest in ((32, "2"), (16, "1")):
-        embedder.info = ModelInfo("hash_model", dimension, "test", digest, 0.0, 8192)
-        with pytest.raises(ProviderError, match="hash_model"):
+        embedder.info = ModelInfo("openai_hash", dimension, "test", digest, 0.0, 8192)
+        with pytest.raises(ProviderError, match="openai_hash"):
             register(database, embedder)
 
     with database.transaction() as connection:
-        found = fetch_model(connection, "hash_model")
+        found = fetch_model(connection, "openai_hash")
         assert found is not None
         assert (found.dimension, found.digest) == (stored.dimension, stored.digest)
         assert fetch_model(connection, "unknown") is None
-    embedder.info = ModelInfo("hash_model", 32, "test", "1", 0.7, 8192)
+    embedder.info = ModelInfo("openai_hash", 32, "test", "1", 0.7, 8192)
     register(database, embedder)
     assert fetch(database, "SELECT similarity_threshold FROM embedding_models") == [(0.7,)]
 
@@ -1079,8 +1079,8 @@ def add_vectors(database: Database, info: ModelInfo, count: int) -> Vectors:
 
 
 INDEXES = [
-    "chunk_embeddings_hash_model_embedding_hnsw",
-    "chunk_embeddings_hash_model_contextual_embedding_hnsw",
+    "chunk_embeddings_openai_hash_embedding_hnsw",
+    "chunk_embeddings_openai_hash_contextual_embedding_hnsw",
 ]
 
 
@@ -1128,7 +1128,7 @@ def test_index_of_an_interrupted_build_is_replaced(database: Database) -> None:
     build = statement(
         "build_vector_index",
         index=sql.Identifier(INDEXES[0]),
-        table=sql.Identifier("chunk_embeddings_hash_model"),
+        table=sql.Identifier("chunk_embeddings_openai_hash"),
         column=sql.Identifier("embedding"),
         dimension=sql.Literal(32),
     )
@@ -1184,4 +1184,4 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
             assert scores == sorted(scores, reverse=True)
     assert np.mean(recalls) >= 0.95
     with database.transaction() as connection:
-        assert count_chunk_vectors(connection, "hash_model") == 3000
+        assert count_chunk_vectors(connection, "openai_hash") == 3000

@@ -28,8 +28,8 @@ ALWAYS = TimeWindow(NOON - timedelta(days=1), NOON + timedelta(days=1))
 MORNING, AFTERNOON = TimeWindow(ALWAYS.start, NOON), TimeWindow(NOON, ALWAYS.end)
 MODEL = HashEmbedder()
 INDEXES = [
-    "chunk_embeddings_hash_model_embedding_hnsw",
-    "chunk_embeddings_hash_model_contextual_embedding_hnsw",
+    "chunk_embeddings_openai_hash_embedding_hnsw",
+    "chunk_embeddings_openai_hash_contextual_embedding_hnsw",
 ]
 
 
@@ -186,7 +186,7 @@ def test_refused_vectors_of_several_batches_are_recorded_each_and_the_others_are
         ).fetchall()
         refused = ",".join(f"'{row.id}'" for row in bad)
         connection.execute(
-            f"ALTER TABLE chunk_embeddings_hash_model ADD CHECK (chunk_id NOT IN ({refused}))"
+            f"ALTER TABLE chunk_embeddings_openai_hash ADD CHECK (chunk_id NOT IN ({refused}))"
         )
 
     report = embed_chunks(database, MODEL, ALWAYS)

@@ -448,7 +448,7 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         None,  # Extracted answers only quote.
         pytest.approx(summary.answer_relevance),
         "embedded",
-        "hash_model 1",
+        "openai_hash 1",
         "embedded-4",
         EXTRACTIVE_VERSION,
         2,

@@ -44,7 +44,7 @@ from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 NOTES = 30
-GOOD, BAD = "hash_model", "constant_model"
+GOOD, BAD = "openai_hash", "constant_model"
 HYBRID = RetrievalConfig(model=GOOD)
 WORDS = RetrievalConfig(model=GOOD, strategy=Strategy.FULLTEXT)
 VECTORS = RetrievalConfig(model=GOOD, strategy=Strategy.SEMANTIC)

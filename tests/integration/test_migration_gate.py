@@ -40,7 +40,7 @@ from rag_resources.store.queues import NoteQueue, is_empty
 from rag_resources.store.verification import sample_embeddings
 from tests.embedders import HashEmbedder
 
-CONFIG = RetrievalConfig(model="hash_model")
+CONFIG = RetrievalConfig(model="openai_hash")
 VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
 PLANNED = 4
 GOOD, BAD = [1] * 20, [0] * 20
@@ -291,11 +291,11 @@ def test_vectors_are_current_when_no_note_of_the_months_waits(database: Database
         with database.transaction() as connection:
             return is_empty(connection, model, window, queue=NoteQueue.EMBEDDINGS)
 
-    assert not current("hash_model", january)
-    assert current("hash_model", february)
+    assert not current("openai_hash", january)
+    assert current("openai_hash", february)
     assert current("otro", january)
     embed_chunks(database, embedder, january)
-    assert current("hash_model", january)
+    assert current("openai_hash", january)
 
 
 # --- The vectors of a batch, and the pair ---------------------------------------------------------

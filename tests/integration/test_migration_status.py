@@ -44,7 +44,7 @@ from tests.command_line import Outcome, call_rag, isolate
 from tests.embedders import HashEmbedder
 from tests.integration.test_rollback import BASELINE
 
-MODEL = "hash_model"
+MODEL = "openai_hash"
 CONFIG = RetrievalConfig(model=MODEL)
 VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
 WAY = chunking_hash(ChunkingConfig())

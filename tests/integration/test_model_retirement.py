@@ -42,7 +42,7 @@ from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, Corpus, Draft
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
-OLD, NEW = HashEmbedder("old_model", 24), HashEmbedder("new_model", 40)
+OLD, NEW = HashEmbedder("openai_old", 24), HashEmbedder("openai_new", 40)
 EMBEDDERS = {embedder.info.name: embedder for embedder in (OLD, NEW)}
 PATIENCE_S = 60
 TEXTS = (
@@ -88,7 +88,7 @@ def corpus(database: Database) -> Corpus:
 def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
     """Settings that name the new model alone."""
     monkeypatch.chdir(tmp_path)
-    return load_settings(embedding_models=("new_model",), note_embedding_model="new_model")
+    return load_settings(embedding_models=("openai_new",), note_embedding_model="openai_new")
 
 
 def pipeline(corpus: Corpus) -> RetrievalPipeline:
@@ -96,7 +96,7 @@ def pipeline(corpus: Corpus) -> RetrievalPipeline:
         corpus.database,
         embedder=EMBEDDERS.__getitem__,
         tenant="ana",
-        note_model="new_model",
+        note_model="openai_new",
     )
 
 
@@ -153,48 +153,48 @@ def serve(corpus: Corpus, model: str) -> None:
 def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings: Settings) -> None:
     """Vectors, indexes, queue and failures; the other models find what they found."""
     corpus.fetch(
-        "INSERT INTO pending_embeddings (model, note_id) SELECT 'old_model', id FROM notes "
+        "INSERT INTO pending_embeddings (model, note_id) SELECT 'openai_old', id FROM notes "
         "RETURNING 1"
     )
     corpus.fetch(
         "INSERT INTO indexing_failures (stage, note_id, model, error) "
         "SELECT 'embed_note', id, m, '{}'::jsonb "
-        "FROM notes, unnest('{old_model,new_model}'::text[]) AS m "
+        "FROM notes, unnest('{openai_old,openai_new}'::text[]) AS m "
         "RETURNING 1"
     )
-    others = [contents(corpus, name) for name in ("new_model", "hash_model")]
-    before = ask(corpus, "new_model")
+    others = [contents(corpus, name) for name in ("openai_new", "openai_hash")]
+    before = ask(corpus, "openai_new")
 
-    gone = retire(corpus.database, settings, "old_model")
+    gone = retire(corpus.database, settings, "openai_old")
 
     assert (gone.chunk_vectors, gone.note_vectors) == (len(others[0][0]), len(TEXTS))
     assert (gone.pending, gone.failures, gone.retired) == (3, 3, False)
     assert gone.size > 0
-    assert contents(corpus, "old_model") == [[], [], [], []]
-    assert partitions(corpus) == {"new_model", "hash_model"}
+    assert contents(corpus, "openai_old") == [[], [], [], []]
+    assert partitions(corpus) == {"openai_new", "openai_hash"}
     assert (
-        corpus.fetch("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%%old_model%%'") == []
+        corpus.fetch("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%%openai_old%%'") == []
     )
-    assert states(corpus)["old_model"] == "retired"
-    assert [contents(corpus, name) for name in ("new_model", "hash_model")] == others
-    after = ask(corpus, "new_model")
+    assert states(corpus)["openai_old"] == "retired"
+    assert [contents(corpus, name) for name in ("openai_new", "openai_hash")] == others
+    after = ask(corpus, "openai_new")
     assert_whole(after)
     assert after.results == before.results
 
 
 def test_twice_is_as_once(corpus: Corpus, settings: Settings) -> None:
-    retire(corpus.database, settings, "old_model")
-    assert retire(corpus.database, settings, "old_model") == contents_of(
-        corpus.database, "old_model"
+    retire(corpus.database, settings, "openai_old")
+    assert retire(corpus.database, settings, "openai_old") == contents_of(
+        corpus.database, "openai_old"
     )
-    again = contents_of(corpus.database, "old_model")
+    again = contents_of(corpus.database, "openai_old")
     assert (again.chunk_vectors, again.note_vectors, again.size, again.retired) == (0, 0, 0, True)
 
 
 def test_a_model_that_never_was_is_named_with_those_that_were(
     corpus: Corpus, settings: Settings
 ) -> None:
-    with pytest.raises(InvalidParameterError, match=r"«otro».*hash_model, new_model, old_model"):
+    with pytest.raises(InvalidParameterError, match=r"«otro».*openai_hash, openai_new, openai_old"):
         retire(corpus.database, settings, "otro")
 
 
@@ -212,29 +212,29 @@ def assert_refused(corpus: Corpus, settings: Settings, model: str, *reasons: str
 
 def test_every_reason_is_named(corpus: Corpus, settings: Settings) -> None:
     """What serves, and both settings."""
-    serve(corpus, "new_model")
-    assert states(corpus)["new_model"] == "serving"
+    serve(corpus, "openai_new")
+    assert states(corpus)["openai_new"] == "serving"
     assert_refused(
         corpus,
         settings,
-        "new_model",
-        Message.MODEL_IN_USE_SERVING.format(configuration="with_new_model"),
-        Message.MODEL_IN_USE_CONFIGURED.format(model="new_model"),
+        "openai_new",
+        Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_new"),
+        Message.MODEL_IN_USE_CONFIGURED.format(model="openai_new"),
         Message.MODEL_IN_USE_NOTES,
     )
 
 
 def test_what_served_before_the_last_promotion_may_go(corpus: Corpus, settings: Settings) -> None:
     """States follow the promotions, and nothing else."""
-    serve(corpus, "old_model")
-    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("serving", "building")
-    serving = Message.MODEL_IN_USE_SERVING.format(configuration="with_old_model")
-    assert_refused(corpus, settings, "old_model", serving)
+    serve(corpus, "openai_old")
+    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("serving", "building")
+    serving = Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_old")
+    assert_refused(corpus, settings, "openai_old", serving)
 
-    serve(corpus, "new_model")
-    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("building", "serving")
-    retire(corpus.database, settings, "old_model")
-    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("retired", "serving")
+    serve(corpus, "openai_new")
+    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("building", "serving")
+    retire(corpus.database, settings, "openai_old")
+    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("retired", "serving")
 
 
 def test_before_any_promotion_the_default_configuration_keeps_its_model(
@@ -273,10 +273,10 @@ def test_a_run_that_embeds_with_it_is_not_robbed(
     with ThreadPoolExecutor() as pool:
         run = pool.submit(embed, corpus.database, slow, ALWAYS)
         assert slow.reached.wait(PATIENCE_S)
-        assert_refused(corpus, settings, "old_model", Message.MODEL_IN_USE_RUNNING)
+        assert_refused(corpus, settings, "openai_old", Message.MODEL_IN_USE_RUNNING)
         slow.go_on.set()
         assert run.result(timeout=PATIENCE_S).notes == len(TEXTS)
-    retire(corpus.database, settings, "old_model")
+    retire(corpus.database, settings, "openai_old")
 
 
 def test_a_run_that_builds_its_indexes_is_not_robbed(
@@ -284,18 +284,18 @@ def test_a_run_that_builds_its_indexes_is_not_robbed(
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as building:
         claim = (
-            "SELECT pg_advisory_lock(hashtextextended('indexes of chunk_embeddings_old_model', 0))"
+            "SELECT pg_advisory_lock(hashtextextended('indexes of chunk_embeddings_openai_old', 0))"
         )
         building.execute(claim)
-        assert_refused(corpus, settings, "old_model", Message.MODEL_IN_USE_RUNNING)
+        assert_refused(corpus, settings, "openai_old", Message.MODEL_IN_USE_RUNNING)
     wait_until(lambda: corpus.fetch("SELECT FROM pg_locks WHERE locktype = 'advisory'") == [])
-    retire(corpus.database, settings, "old_model")
+    retire(corpus.database, settings, "openai_old")
 
 
 def test_a_run_between_two_batches_learns_that_its_model_is_gone(
     corpus: Corpus, settings: Settings
 ) -> None:
-    retire(corpus.database, settings, "old_model")
+    retire(corpus.database, settings, "openai_old")
     for step in (
         lambda: embed_chunks(corpus.database, OLD, ALWAYS),
         lambda: embed_notes(corpus.database, OLD, ALWAYS),
@@ -311,47 +311,49 @@ def test_a_run_between_two_batches_learns_that_its_model_is_gone(
 def test_a_question_with_a_retired_model_is_answered_by_words_and_says_why(
     corpus: Corpus, settings: Settings
 ) -> None:
-    retire(corpus.database, settings, "old_model")
-    answer = ask(corpus, "old_model")
+    retire(corpus.database, settings, "openai_old")
+    answer = ask(corpus, "openai_old")
     assert answer.results
     assert answer.degraded == ("semantic",)
     assert answer.messages == (
         Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="old_model"),
+        Message.MODEL_NOT_INDEXED.format(model="openai_old"),
     )
-    serve(corpus, "new_model")
+    serve(corpus, "openai_new")
     with pytest.raises(ModelMissingError, match="se retiró"):
-        evaluate(corpus.database, pipeline(corpus), "vieja", config("old_model"), store=False)
+        evaluate(corpus.database, pipeline(corpus), "vieja", config("openai_old"), store=False)
 
 
 def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     corpus: Corpus, settings: Settings
 ) -> None:
     """It is not promoted although its last evaluation passed; another candidate or none is."""
-    serve(corpus, "old_model")
-    serve(corpus, "new_model")
-    retire(corpus.database, settings, "old_model")
-    old, new = named("with_old_model", "old_model"), named("with_new_model", "new_model")
-    with pytest.raises(GateNotPassedError, match="su modelo, «old_model», se retiró") as refused:
+    serve(corpus, "openai_old")
+    serve(corpus, "openai_new")
+    retire(corpus.database, settings, "openai_old")
+    old, new = named("with_openai_old", "openai_old"), named("with_openai_new", "openai_new")
+    with pytest.raises(GateNotPassedError, match="su modelo, «openai_old», se retiró") as refused:
         promote_best(corpus.database, {old.name: old}, name=old.name)
     assert Message.NOT_PROMOTED_STALE not in str(refused.value), "repeating it helps nothing"
     outcome = promote_best(corpus.database, {old.name: old, new.name: new})
-    assert (outcome.evaluation.configuration, outcome.changed) == ("with_new_model", False)
+    assert (outcome.evaluation.configuration, outcome.changed) == ("with_openai_new", False)
 
 
 def test_words_alone_do_not_need_the_model(corpus: Corpus, settings: Settings) -> None:
     """Such a configuration answers unimpaired, is evaluated, promoted, and gone back to."""
-    words = named("words", "old_model")
+    words = named("words", "openai_old")
     words = words.model_copy(
-        update={"retrieval": config("old_model").model_copy(update={"strategy": Strategy.FULLTEXT})}
+        update={
+            "retrieval": config("openai_old").model_copy(update={"strategy": Strategy.FULLTEXT})
+        }
     )
-    serve(corpus, "new_model")
-    retire(corpus.database, settings, "old_model")
+    serve(corpus, "openai_new")
+    retire(corpus.database, settings, "openai_old")
     made = evaluate(corpus.database, pipeline(corpus), words.name, words.retrieval)
     assert all(not outcome.degraded for outcome in made.outcomes)
     promote_best(corpus.database, {words.name: words}, name=words.name)
-    serve(corpus, "new_model")
-    back = withdraw(corpus.database, "with_new_model", reason="prueba", run_id=None)
+    serve(corpus, "openai_new")
+    back = withdraw(corpus.database, "with_openai_new", reason="prueba", run_id=None)
     assert back.serving.configuration == "words"
 
 
@@ -363,7 +365,7 @@ def test_the_configurations_that_go_with_it_can_be_named(
     )
     own = settings.model_copy(update={"rag_configurations": tmp_path})
     assert configurations_of(own, "openai_viejo") == ["vieja"]
-    assert configurations_of(own, "new_model") == []
+    assert configurations_of(own, "openai_new") == []
 
 
 # --- Back again ---------------------------------------------------------------------------------
@@ -371,33 +373,33 @@ def test_the_configurations_that_go_with_it_can_be_named(
 
 def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: Settings) -> None:
     """All chunked notes wait for it; it may have other weights by then."""
-    vectors = contents(corpus, "old_model")[0]
-    retire(corpus.database, settings, "old_model")
-    other = HashEmbedder("old_model", 28)
+    vectors = contents(corpus, "openai_old")[0]
+    retire(corpus.database, settings, "openai_old")
+    other = HashEmbedder("openai_old", 28)
     with corpus.database.transaction() as connection:
         register_model(connection, other.info, embeds_chunks=True)
-        assert fetch_model(connection, "old_model") == other.info.__class__(
-            "old_model", 28, "test", "1", 0.0, 0
+        assert fetch_model(connection, "openai_old") == other.info.__class__(
+            "openai_old", 28, "test", "1", 0.0, 0
         )
-    assert states(corpus)["old_model"] == "building"
-    assert len(contents(corpus, "old_model")[2]) == len(TEXTS)
+    assert states(corpus)["openai_old"] == "building"
+    assert len(contents(corpus, "openai_old")[2]) == len(TEXTS)
 
     embed_chunks(corpus.database, other, ALWAYS)
     embed_notes(corpus.database, other, ALWAYS)
-    assert len(contents(corpus, "old_model")[0]) == len(vectors)
-    assert contents(corpus, "old_model")[2:] == [[], []]
+    assert len(contents(corpus, "openai_old")[0]) == len(vectors)
+    assert contents(corpus, "openai_old")[2:] == [[], []]
 
 
 def test_a_model_that_came_back_is_not_promoted_on_an_evaluation_of_what_it_was(
     corpus: Corpus, settings: Settings
 ) -> None:
-    serve(corpus, "old_model")
-    serve(corpus, "new_model")
-    retire(corpus.database, settings, "old_model")
+    serve(corpus, "openai_old")
+    serve(corpus, "openai_new")
+    retire(corpus.database, settings, "openai_old")
     with corpus.database.transaction() as connection:
         register_model(connection, OLD.info, embeds_chunks=True)
     embed_chunks(corpus.database, OLD, ALWAYS)
-    old = named("with_old_model", "old_model")
+    old = named("with_openai_old", "openai_old")
     with pytest.raises(GateNotPassedError, match=r"está obsoleta.*modelo"):
         promote_best(corpus.database, {old.name: old}, name=old.name)
     evaluate(corpus.database, pipeline(corpus), old.name, old.retrieval)
@@ -429,24 +431,24 @@ def test_retrievals_go_on_while_the_retirement_waits_for_one_of_them(
 ) -> None:
     """Including questions that need the locked table, as diversity reads vectors from it."""
     with ThreadPoolExecutor() as pool:
-        retirement = pool.submit(retire, corpus.database, settings, "old_model")
+        retirement = pool.submit(retire, corpus.database, settings, "openai_old")
         wait_until(lambda: retiring_backends(corpus))
         for _ in range(10):
-            assert_whole(ask(corpus, "new_model", diversity_weight=0.3))
+            assert_whole(ask(corpus, "openai_new", diversity_weight=0.3))
         assert not retirement.done()
-        assert states(corpus)["old_model"] == "building"
+        assert states(corpus)["openai_old"] == "building"
         reader.rollback()
         assert retirement.result(timeout=PATIENCE_S).note_vectors == len(TEXTS)
-    assert_whole(ask(corpus, "new_model", diversity_weight=0.3))
+    assert_whole(ask(corpus, "openai_new", diversity_weight=0.3))
 
 
 def test_a_run_killed_while_retiring_leaves_the_model_as_it_was(
     corpus: Corpus, settings: Settings, reader: psycopg.Connection[Any]
 ) -> None:
     """All or nothing; the next run does it."""
-    before = contents(corpus, "old_model")
+    before = contents(corpus, "openai_old")
     with ThreadPoolExecutor() as pool:
-        retirement = pool.submit(retire, corpus.database, settings, "old_model")
+        retirement = pool.submit(retire, corpus.database, settings, "openai_old")
         wait_until(
             lambda: any(
                 corpus.fetch("SELECT pg_terminate_backend(%s)", pid)
@@ -455,8 +457,8 @@ def test_a_run_killed_while_retiring_leaves_the_model_as_it_was(
         )
         with pytest.raises(DatabaseUnavailableError):
             retirement.result(timeout=PATIENCE_S)
-    assert contents(corpus, "old_model") == before
-    assert states(corpus)["old_model"] == "building"
+    assert contents(corpus, "openai_old") == before
+    assert states(corpus)["openai_old"] == "building"
     reader.rollback()
-    retire(corpus.database, settings, "old_model")
-    assert states(corpus)["old_model"] == "retired"
+    retire(corpus.database, settings, "openai_old")
+    assert states(corpus)["openai_old"] == "retired"

@@ -21,8 +21,8 @@ from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.golden import write_golden
 from tests.corpus import SMALL, Corpus, Draft
 
-WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
-NOTES = RetrievalConfig(strategy="fulltext", model="hash_model", unit="notes")
+WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
+NOTES = RetrievalConfig(strategy="fulltext", model="openai_hash", unit="notes")
 LONG = (
     "La gata se llama Maite y le gusta el sol de la tarde. "
     "El ascensor de la escalera lleva averiado desde el lunes pasado. "

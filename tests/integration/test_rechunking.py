@@ -158,7 +158,7 @@ def test_a_deleted_note_takes_everything_with_it(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         connection.execute(
             "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)"
-            " SELECT 'embed_chunk', note_id, id, 'hash_model', '{}'::jsonb FROM chunks"
+            " SELECT 'embed_chunk', note_id, id, 'openai_hash', '{}'::jsonb FROM chunks"
         )
         connection.execute("DELETE FROM notes WHERE id = %s", (deleted,))
     for table in ("chunks", "note_embeddings", "indexing_failures"):
@@ -180,7 +180,7 @@ def test_every_note_is_found_at_every_moment(corpus: Corpus, strategy: Strategy)
     wanted = {
         word: next(note for text, note in found.items() if f" {word}." in text) for word in words
     }
-    config = RetrievalConfig(model="hash_model", strategy=strategy)
+    config = RetrievalConfig(model="openai_hash", strategy=strategy)
     ended, lost, rounds = Event(), [], []
 
     def observe() -> None:

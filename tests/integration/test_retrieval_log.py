@@ -57,7 +57,7 @@ def test_a_question_leaves_its_cost_and_not_its_text(database: Database) -> None
         database,
         embedder=lambda _: corpus.embedder,
         tenant="ana",
-        note_model="hash_model",
+        note_model="openai_hash",
         caches=caches,
     )
     log = build(database, caches=caches)

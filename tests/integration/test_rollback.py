@@ -53,7 +53,7 @@ from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
 PATIENCE_S = 60
-MODEL = "hash_model"
+MODEL = "openai_hash"
 WHY = "Se pierden respuestas."
 MANY = 2 * BATCH_NOTES + 50
 
@@ -234,7 +234,7 @@ def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
     (pending, edited, expired, blank, failed) = corpus.fetch("SELECT id FROM notes ORDER BY id")
     for statement, row in (
         (
-            "INSERT INTO pending_embeddings SELECT 'hash_model', id FROM notes WHERE id = %s",
+            "INSERT INTO pending_embeddings SELECT 'openai_hash', id FROM notes WHERE id = %s",
             pending,
         ),
         ("UPDATE notes SET content = content || ' Más.' WHERE id = %s", edited),
@@ -242,7 +242,7 @@ def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
         ("UPDATE notes SET content = ' ', chunked_at = now() WHERE id = %s", blank),
         (
             "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error) SELECT "
-            "'embed_chunk', note_id, id, 'hash_model', '{}'::jsonb FROM chunks WHERE note_id = %s",
+            "'embed_chunk', note_id, id, 'openai_hash', '{}'::jsonb FROM chunks WHERE note_id = %s",
             failed,
         ),
     ):
@@ -341,7 +341,7 @@ def queue_halfway(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         connection.execute(
             "INSERT INTO pending_embeddings (model, note_id) "
-            f"SELECT 'hash_model', id FROM notes WHERE id = {HALFWAY}"
+            f"SELECT 'openai_hash', id FROM notes WHERE id = {HALFWAY}"
         )
 
 

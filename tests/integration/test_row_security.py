@@ -136,7 +136,9 @@ def test_every_table_is_isolated_or_nobodys(corpus: Corpus, database_url: str) -
     """Partitions too; whoever adds a table to the schema has to decide."""
     with psycopg.connect(database_url) as connection:
         found = tables(connection)
-    assert {"chunk_embeddings_hash_model", "chunk_windows_hash_model"} <= {row[0] for row in found}
+    assert {"chunk_embeddings_openai_hash", "chunk_windows_openai_hash"} <= {
+        row[0] for row in found
+    }
     open_tables = {name for name, has_tenant, has_policy, forced, _ in found if not has_tenant}
     assert open_tables == set(NOBODYS)
     assert [
@@ -230,7 +232,7 @@ LEAKS = {
     "a cast": "SELECT * FROM notes WHERE content::integer = 1",
     "a division": "SELECT * FROM notes WHERE 1 / strpos(content, 'qq') = 1",
     "a cast of words": "SELECT * FROM note_words WHERE tsv::text::integer = 1",
-    "a partition": "SELECT * FROM chunk_windows_hash_model WHERE embedding::text::integer = 1",
+    "a partition": "SELECT * FROM chunk_windows_openai_hash WHERE embedding::text::integer = 1",
 }
 
 
@@ -332,7 +334,7 @@ def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     with corpus.database.transaction() as connection:
         dimension = corpus.embedder.info.dimension
         connection.execute(
-            "CREATE INDEX tested_hnsw ON chunk_embeddings_hash_model USING hnsw"
+            "CREATE INDEX tested_hnsw ON chunk_embeddings_openai_hash USING hnsw"
             f" ((embedding::halfvec({dimension})) halfvec_cosine_ops)"
         )
     reader = corpus.database.as_(Access.READER)
@@ -350,7 +352,7 @@ def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     assert "tested_hnsw" in plan(
         reader,
         database_url,
-        f"SELECT chunk_id FROM chunk_embeddings_hash_model"
+        f"SELECT chunk_id FROM chunk_embeddings_openai_hash"
         f" ORDER BY embedding::halfvec({dimension}) <=> '{vector}'::halfvec({dimension}) LIMIT 5",
     )
 
@@ -462,9 +464,9 @@ def test_a_schema_of_the_name_of_its_user_is_seen_by_the_roles(
 
 
 CONFIGS = (
-    RetrievalConfig(model="hash_model"),
-    RetrievalConfig(model="hash_model", strategy="fulltext"),
-    RetrievalConfig(model="hash_model", strategy="semantic", unit="notes"),
+    RetrievalConfig(model="openai_hash"),
+    RetrievalConfig(model="openai_hash", strategy="fulltext"),
+    RetrievalConfig(model="openai_hash", strategy="semantic", unit="notes"),
 )
 
 
@@ -478,7 +480,7 @@ def test_the_reader_finds_what_the_owner_finds(isolated: Isolated, config: Retri
             corpus.database.as_(access),
             embedder=lambda _: corpus.embedder,
             tenant=tenant,
-            note_model="hash_model",
+            note_model="openai_hash",
         )
 
     for question in ("¿Funciona el ascensor?", "mermelada", "zarapito"):

@@ -154,7 +154,7 @@ def corpus(database: Database) -> Corpus:
 
 
 def config(**changes: Any) -> RetrievalConfig:
-    return RetrievalConfig(model="hash_model", **changes)
+    return RetrievalConfig(model="openai_hash", **changes)
 
 
 def ids(candidates: Sequence[Candidate]) -> list[UUID]:
@@ -526,14 +526,14 @@ def test_whether_any_note_is_searched_whole(corpus: Corpus) -> None:
             scope = SearchScope("ana", chunk_model=model)
             return plan_search(connection, scope, models=[]).any_unchunked
 
-    assert not whole("hash_model")
+    assert not whole("openai_hash")
     corpus.add("Nota.")
-    assert whole("hash_model")
+    assert whole("openai_hash")
     corpus.chunk()
-    assert whole("hash_model")
+    assert whole("openai_hash")
     assert not whole("")
     corpus.embed()
-    assert not whole("hash_model")
+    assert not whole("openai_hash")
 
 
 def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
@@ -684,7 +684,7 @@ def test_response_says_what_was_done(corpus: Corpus) -> None:
 
     response = corpus.pipeline().retrieve("¿Qué pasa con el ascensor?", config(fusion=fusion))
 
-    assert (response.strategy, response.model) == ("hybrid", "hash_model")
+    assert (response.strategy, response.model) == ("hybrid", "openai_hash")
     assert list(response.stages) == [
         "transform",
         "embed",

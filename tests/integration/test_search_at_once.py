@@ -37,22 +37,22 @@ QUESTIONS = [
     "¿Quién vino?",
 ]
 CONFIGS = {
-    "weighted": RetrievalConfig(model="hash_model"),
-    "rrf": RetrievalConfig(model="hash_model", fusion=FusionConfig(method="rrf")),
+    "weighted": RetrievalConfig(model="openai_hash"),
+    "rrf": RetrievalConfig(model="openai_hash", fusion=FusionConfig(method="rrf")),
     "scaled": RetrievalConfig(
-        model="hash_model", fusion=FusionConfig(method="scaled"), retrievers=WINDOWS
+        model="openai_hash", fusion=FusionConfig(method="scaled"), retrievers=WINDOWS
     ),
     "scaled, found by windows and words": RetrievalConfig(
-        model="hash_model",
+        model="openai_hash",
         retrievers={
             **WINDOWS,
             RetrieverName.SEMANTIC: RetrieverConfig(weight=0.25, candidates=False),
         },
     ),
-    "weighted with windows": RetrievalConfig(model="hash_model", retrievers=WINDOWS),
-    "reranked": RetrievalConfig(model="hash_model", strategy="hybrid+rerank"),
-    "words": RetrievalConfig(model="hash_model", strategy="fulltext"),
-    "whole notes": RetrievalConfig(model="hash_model", unit="notes"),
+    "weighted with windows": RetrievalConfig(model="openai_hash", retrievers=WINDOWS),
+    "reranked": RetrievalConfig(model="openai_hash", strategy="hybrid+rerank"),
+    "words": RetrievalConfig(model="openai_hash", strategy="fulltext"),
+    "whole notes": RetrievalConfig(model="openai_hash", unit="notes"),
 }
 FRESH = Draft("La gata también duerme en el sofá.", "La gata", state="new")
 OTHERS = (Draft("La gata de Blas.", tenant="blas"), FRESH)
@@ -287,7 +287,7 @@ def test_a_model_retired_between_two_questions_is_missed_as_before(corpus: Windo
     for _ in range(2):
         ask(pipeline, QUESTIONS[0], config)
     with corpus.database.transaction() as connection:
-        retire_model(connection, "hash_model")
+        retire_model(connection, "openai_hash")
 
     with capture_logs() as logged:
         response = pipeline.retrieve(QUESTIONS[0], config, deadline_ms=GENEROUS_MS)

@@ -26,8 +26,8 @@ from rag_resources.store.promotions import (
 from tests.embedders import HashEmbedder
 from tests.stored_evaluations import Asked, store_evaluation
 
-CONFIG = RetrievalConfig(model="hash_model")
-OTHER = RetrievalConfig(model="hash_model", contextual=False)
+CONFIG = RetrievalConfig(model="openai_hash")
+OTHER = RetrievalConfig(model="openai_hash", contextual=False)
 NAMED = {"una": NamedConfiguration(name="una", description="una", retrieval=CONFIG)}
 GATE = GateConfig(hit_rate_at_10=0.5)
 RELEVANT, ELSE = UUID(int=1), UUID(int=2)

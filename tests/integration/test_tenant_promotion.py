@@ -18,7 +18,7 @@ from rag_resources.store.search import SearchScope, compose_search, plan_search
 from tests.command_line import Outcome, call_rag, isolate
 from tests.corpus import Corpus, Draft
 
-MODEL = "hash_model"
+MODEL = "openai_hash"
 OWN = "SELECT indexname FROM pg_indexes WHERE starts_with(indexname, 'own_hnsw_') ORDER BY 1"
 
 

@@ -166,8 +166,8 @@ def limit(product: Product) -> None:
 def retire(product: Product) -> None:
     """The model's vectors are deleted."""
     with product.corpus.database.transaction() as connection:
-        claim_model(connection, "hash_model")
-        retire_model(connection, "hash_model")
+        claim_model(connection, "openai_hash")
+        retire_model(connection, "openai_hash")
 
 
 def measure_only(product: Product) -> None:
@@ -204,9 +204,9 @@ WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
         sql("UPDATE corpus_statistics SET average_lexeme_occurrences = 99"),
         STALE,
     ),
-    "tenant changed": (set_to(SearchSettings("otra", "hash_model")), STALE),
+    "tenant changed": (set_to(SearchSettings("otra", "openai_hash")), STALE),
     "model of whole notes changed": (set_to(SearchSettings("ana", "otro")), STALE),
-    "language model changed": (set_to(SearchSettings("ana", "hash_model", "ollama:x")), STALE),
+    "language model changed": (set_to(SearchSettings("ana", "openai_hash", "ollama:x")), STALE),
     "evaluated with --no-store": (measure_only, NEVER),
     "evaluation of another tenant": (
         lambda p: p.corpus.forge("UPDATE evaluation_results SET tenant_id = 'otra'"),

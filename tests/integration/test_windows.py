@@ -92,7 +92,7 @@ def corpus(database: Database) -> Windowed:
 def searched(method: str = "scaled", **weights: float) -> RetrievalConfig:
     """A configuration of some retrievers by weight."""
     raw = {
-        "model": "hash_model",
+        "model": "openai_hash",
         "contextual": False,
         "retrievers": {name: {"weight": weight} for name, weight in weights.items()},
         "fusion": {"method": method},
@@ -348,7 +348,7 @@ def test_where_every_chunk_may_be_found_the_same_are_found(corpus: Windowed, ind
     (vector,) = corpus.embedder.embed_queries(["¿Cuánto costará el ascensor de la cocina?"])
     embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
     wanted = [ListRequest(RankedList.WINDOWS, embedded=embedded)]
-    unsure = SearchScope("ana", chunk_model="hash_model", window_model="hash_model")
+    unsure = SearchScope("ana", chunk_model="openai_hash", window_model="openai_hash")
     sure = replace(unsure, any_unchunked=False, any_hidden=False)
     with corpus.database.transaction() as connection:
         for pool in (1, 2, 50):
@@ -370,7 +370,7 @@ def test_a_note_that_waits_for_its_windows_is_searched_as_a_whole(corpus: Window
 
 
 ONLY_SCORING = {
-    "model": "hash_model",
+    "model": "openai_hash",
     "similarity_threshold": 0.0,
     "retrievers": {
         "semantic": {"weight": 0.25, "candidates": False},
@@ -465,7 +465,7 @@ def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: 
     assert response.results[0].title == "La gata"
     assert "semantic" in response.results[0].retrieval_method
     assert response.degraded == ("windows",)
-    assert any("windows/hash_model" in message for message in response.messages)
+    assert any("windows/openai_hash" in message for message in response.messages)
 
 
 def test_windows_and_all_that_stands_in_for_them_fail_and_words_still_find(
@@ -475,8 +475,8 @@ def test_windows_and_all_that_stands_in_for_them_fail_and_words_still_find(
     corpus.cut()
     corpus.embedder.refuses = ""
     with corpus.database.transaction() as connection:
-        connection.execute("ALTER TABLE chunk_windows_hash_model RENAME TO away")
-        connection.execute("ALTER TABLE chunk_embeddings_hash_model RENAME TO away_too")
+        connection.execute("ALTER TABLE chunk_windows_openai_hash RENAME TO away")
+        connection.execute("ALTER TABLE chunk_embeddings_openai_hash RENAME TO away_too")
     response = corpus.ask("sardinas", searched(windows=1.0))
     assert response.results[0].title == "La gata"
     assert response.results[0].retrieval_method == "fulltext"

@@ -66,7 +66,7 @@ def configs() -> st.SearchStrategy[RetrievalConfig]:
         reranking = config.reranking.model_copy(update={"timeout_ms": 5_000})
         return config.model_copy(update={"reranking": reranking})
 
-    return retrieval_configs(["hash_model"]).map(patient)
+    return retrieval_configs(["openai_hash"]).map(patient)
 
 
 def strategies(config: RetrievalConfig) -> dict[Strategy, RetrievalConfig]:
@@ -387,7 +387,7 @@ def test_property_16_a_response_says_how_the_question_was_transformed(
 # --- What fails -------------------------------------------------------------------------------
 
 TABLES: Mapping[str, Sequence[str]] = {
-    "vectors": ("TABLE chunk_embeddings_hash_model", "TABLE note_embeddings_hash_model"),
+    "vectors": ("TABLE chunk_embeddings_openai_hash", "TABLE note_embeddings_openai_hash"),
     "words": ("FUNCTION spanish_tsvector",),
 }
 """What a search of the database cannot do without."""
@@ -516,7 +516,7 @@ def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reaso
 def by_windows(top_k: int) -> RetrievalConfig:
     """Windows alone, and none too far from a question."""
     return RetrievalConfig(
-        model="hash_model",
+        model="openai_hash",
         retrievers={"windows": {"weight": 1.0}},
         similarity_threshold=0.0,
         transformation={"enabled": False},
@@ -640,7 +640,7 @@ def test_property_43_an_answer_of_the_cache_is_what_a_search_would_give_now(
 @example(
     [Draft("La casa de Blas.", tenant="blas"), Draft("La casa.", expired=True), Draft("Casa.")],
     "casa de Blas",
-    RetrievalConfig(model="hash_model"),
+    RetrievalConfig(model="openai_hash"),
     RetrievalFilters(),
 )
 def test_property_44_no_question_finds_foreign_or_expired_notes(

@@ -51,8 +51,8 @@ OWN = [
     Draft("Lola hizo mermelada de naranja. La caja está en el sótano."),
 ]
 CONFIGS = (
-    RetrievalConfig(model="hash_model"),
-    RetrievalConfig(model="hash_model", strategy=Strategy.FULLTEXT),
+    RetrievalConfig(model="openai_hash"),
+    RetrievalConfig(model="openai_hash", strategy=Strategy.FULLTEXT),
 )
 
 

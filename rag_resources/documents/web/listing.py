@@ -14,9 +14,9 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, unreadable
 from rag_resources.core.messages import Message
+from rag_resources.core.path_pattern import value_of
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import RejectedRecord
-from rag_resources.documents.folder import value_of
 from rag_resources.documents.media_types import SUFFIXES
 from rag_resources.documents.web.download import WebAddress
 from rag_resources.documents.web.fetching import (
