@@ -3,7 +3,7 @@
 Their type is in `core.configuration`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class Configurations(dict[str, NamedConfiguration]):
     Attributes:
         problems: What is wrong with each file that was left out, with its path and line.
         switched_off: Those that `switched_on` left out.
+        left_out: The names of the files that are wrong.
     """
 
     def __init__(
@@ -56,16 +57,18 @@ class Configurations(dict[str, NamedConfiguration]):
         valid: Mapping[str, NamedConfiguration],
         problems: Sequence[str] = (),
         switched_off: Mapping[str, NamedConfiguration] | None = None,
+        left_out: Collection[str] = (),
     ) -> None:
         super().__init__(valid)
         self.problems = tuple(problems)
+        self.left_out = frozenset(left_out)
         self.switched_off = dict(switched_off or {})
 
     def switched_on(self, has_vectors: Callable[[RetrievalConfig], bool]) -> "Configurations":
         """Return those whose vectors are made: a model that is off takes its own with it."""
         on = {name: item for name, item in self.items() if has_vectors(item.retrieval)}
         off = {name: item for name, item in self.items() if name not in on}
-        return Configurations(on, self.problems, off)
+        return Configurations(on, self.problems, off, self.left_out)
 
     def notice_of_same(self, named: NamedConfiguration) -> Text | None:
         """Return a warning if others search in the same way, as when a change was not saved."""
@@ -97,7 +100,7 @@ class Configurations(dict[str, NamedConfiguration]):
         if name not in self:
             known = ", ".join(self)
             headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)
-            if meant := nearest(name, self):
+            if name not in self.left_out and (meant := nearest(name, self)):
                 headline += Message.FILTER_MEANT.format(name=meant)
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
@@ -111,10 +114,12 @@ def load_configurations(folders: Iterable[Path]) -> Configurations:
     found: dict[str, NamedConfiguration] = {}
     origins: dict[str, Path] = {}
     problems: list[str] = []
+    left_out: list[str] = []
     for path in _files(folders, problems):
         try:
             configuration = load_configuration(path)
         except InvalidConfigurationError as error:
+            left_out.append(path.stem)
             problems.extend(joined(": ", (str(path), problem)) for problem in error.problems)
             continue
         if configuration.name in found:
@@ -126,7 +131,7 @@ def load_configurations(folders: Iterable[Path]) -> Configurations:
             continue
         found[configuration.name] = configuration
         origins[configuration.name] = path
-    return Configurations(found, problems)
+    return Configurations(found, problems, left_out=left_out)
 
 
 class ConfigurationFiles:

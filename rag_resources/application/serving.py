@@ -12,6 +12,7 @@ from rag_resources.core.configuration import NamedConfiguration, parse_retrieval
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import OvertakenPromotionError
 from rag_resources.core.evidence import Evidence
+from rag_resources.core.texts import Text
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.serving.promotion import (
@@ -61,6 +62,12 @@ class ServingConfiguration:
         """Return the serving configuration; the product's default before the first promotion."""
         configurations = load_configurations(self.settings.configuration_folders)
         return self.read(configurations.named(DEFAULT_CONFIGURATION))
+
+    def model_warning(self) -> Text | None:
+        """Say that new notes do not get the vectors of what serves; None if they do."""
+        serving = self.now()
+        config = None if serving.problems else serving.config
+        return self.settings.warning_about(serving.name, config)
 
     def retrievals(self) -> RetrievalHistory:
         """Return the latencies of the logged questions of the last days."""

@@ -63,9 +63,7 @@ def accept(as_json: JsonOption = False) -> None:
 
     with application() as opened:
         confirm_settings(opened, accept=True)
-        serving = opened.serving.now()
-        config = None if serving.problems else serving.config
-        off = opened.settings.warning_about(serving.name, config)
+        off = opened.serving.model_warning()
     if off:
         warn(off)
     if programs := running_programs(opened.settings.rag_home):

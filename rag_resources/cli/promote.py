@@ -20,12 +20,22 @@ def promote(
     as_json: JsonOption = False,
 ) -> None:
     """Promote a candidate, by default the best one."""
+    from rag_resources.core.configuration import Role
+
     with application() as app, working(Message.PROMOTE_WORKING):
         configurations = app.configurations.switched_on(app.settings.makes_vectors_for)
         if config is not None:
             named = configurations.named(config)  # An unknown name is bad input.
             if same := configurations.notice_of_same(named):
                 note(same)
+        elif off := [
+            name
+            for name, item in configurations.switched_off.items()
+            if item.role is Role.CANDIDATE
+        ]:
+            note(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
+            if told := app.serving.model_warning():
+                note(told)
         outcome = app.serving.promote(configurations, name=config, run_id=None)
     if as_json:
         write_json(_as_json(outcome))

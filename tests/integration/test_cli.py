@@ -1052,6 +1052,22 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     )
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
+    best = indexed("promote")
+    assert best.code == 1
+    off = next(line for line in best.err.splitlines() if line.startswith("No se evalúan ni"))
+    assert candidate in off
+    assert CONFIGURATION not in off, "one that only serves for comparison is no candidate"
+
+
+def test_promote_names_what_serves_if_its_model_is_switched_off(
+    indexed: Rag, golden_file: Path, candidate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed("golden", "import", golden_file)
+    indexed("evaluate", candidate)
+    assert indexed("promote", candidate).code == 0
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
+    told = Message.MODEL_SWITCHED_OFF.format(name=candidate, model=MODEL)
+    assert told in indexed("promote").err
 
 
 def test_promote_refuses_what_does_not_pass_and_says_why(

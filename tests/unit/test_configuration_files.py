@@ -88,6 +88,16 @@ def test_a_wrong_file_is_left_out_and_the_others_are_read(tmp_path: Path) -> Non
     assert refused.value.problems == [folder, key, method]
 
 
+def test_no_other_name_is_suggested_for_that_of_a_wrong_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(VALID, "utf-8")
+    (tmp_path / "mina.yaml").write_text("name: [", "utf-8")
+    found = load_configurations([tmp_path])
+    for name, is_suggested in (("mina", False), ("mino", True)):
+        with pytest.raises(InvalidConfigurationError) as refused:
+            found.named(name)
+        assert ("¿Querías decir «mine»?" in refused.value.message) is is_suggested
+
+
 def test_of_two_files_with_one_name_the_first_counts(tmp_path: Path) -> None:
     for folder, text in (("first", "Una."), ("second", "Otra.")):
         (tmp_path / folder).mkdir()
