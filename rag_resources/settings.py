@@ -560,8 +560,10 @@ def _as_variable(problem: str) -> str:
     name, _, reason = problem.partition(": ")
     variable = name.upper().replace(".", "__")
     said = problem.values["items"][-1] if isinstance(problem, Text) else reason
+    group = variable.rpartition("__")[0]
     if isinstance(said, Text) and said.code == Message.PROBLEM_MISSPELT_KEY.code:
-        group = variable.rpartition("__")[0]
         meant = "__".join(filter(None, (group, said.values["name"].upper())))
         said = Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+    elif isinstance(said, Text) and said.code == Message.PROBLEM_OTHER_KEYS.code:
+        said = Message.PROBLEM_OTHER_KEYS.format(known=said.values["known"].upper())
     return f"{variable}: {said if isinstance(said, Text) else reason}"

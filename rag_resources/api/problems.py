@@ -29,9 +29,8 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
-from rag_resources.core.validation import describe_problem
+from rag_resources.core.validation import describe_problem, unknown_key
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.messages import render
 
@@ -190,13 +189,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
     for name in request.query_params:
         if name in known:
             continue
-        meant = nearest(name, known)
-        reason = (
-            Message.PROBLEM_MISSPELT_KEY.format(name=meant)
-            if meant
-            else Message.PROBLEM_UNKNOWN_KEY.format()
-        )
-        problems.append(joined(": ", (shown(name), reason)))
+        problems.append(joined(": ", (shown(name), unknown_key(name, known))))
     if problems:
         raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, problems)
 

@@ -75,7 +75,7 @@ def list_documents(
         for row, each in zip(rows, documents, strict=True):
             row.append(_failure(each.first_failure))
     if rows:
-        console().print(table(columns, rows, prose=True))
+        console().print(table(columns, rows, prose=True, named=True))
     say(Message.DOCUMENTS_LISTED.format(count=total, shown=len(rows)))
 
 

@@ -73,7 +73,7 @@ def list_notes(
         else (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE, Message.COLUMN_SOURCE)
     )
     if rows:
-        console().print(table(columns, cells, prose=True))
+        console().print(table(columns, cells, prose=True, named=True))
     message = Message.NOTES_DELETED_LISTED if deleted else Message.NOTES_LISTED
     say(message.format(count=total, shown=len(rows)))
 

@@ -145,10 +145,12 @@ def table(
     *,
     title: str = "",
     prose: bool = False,
+    named: bool = False,
 ) -> "RenderableType":
     """Return a table below its title; the first column and prose are aligned left, others right.
 
-    With `--plain` it is a block of lines for each row, each with the column's name.
+    With `--plain` it is a block of lines for each row, each with the column's name. `named` says
+    that the first column has names that other commands take: in a pipe they are never broken.
     """
     if is_plain():
         return _lines(columns, rows, title)
@@ -158,12 +160,13 @@ def table(
     from rich.text import Text
 
     made = Table(box=box.SIMPLE_HEAD)
+    is_whole = not prose or (named and not sys.stdout.isatty())
     for index, column in enumerate(columns):
         made.add_column(
             Text(column),
             justify="right" if index and not prose else "left",
             overflow="fold",
-            no_wrap=index == 0 and not prose,
+            no_wrap=index == 0 and is_whole,
         )
     for row in rows:
         made.add_row(*(Text(clean(cell)) for cell in row))

@@ -26,6 +26,7 @@ class Message:
     PROBLEM_MISSING: Template
     PROBLEM_UNKNOWN_KEY: Template
     PROBLEM_MISSPELT_KEY: Template
+    PROBLEM_OTHER_KEYS: Template
     PROBLEM_TOO_SMALL: Template
     PROBLEM_TOO_LARGE: Template
     PROBLEM_NOT_OVER: Template

@@ -1,6 +1,6 @@
 """Translates pydantic's validation errors to Spanish, each with the dotted path of its field."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -44,6 +44,10 @@ def validated(model: type[ModelT], raw: Any, origin: str, lines: Lines | None = 
         ) from error
 
 
+MOST_LISTED_KEYS = 20
+"""Keys of a place that are listed if an unknown one stands there that is like none of them."""
+
+
 def describe_problems(
     error: ValidationError, model: type[BaseModel] | None = None, lines: Lines | None = None
 ) -> list[str]:
@@ -83,19 +87,20 @@ def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
         reason: str = context["error"].args[0]  # as a text, which `str` of the error is not
         return reason
     if detail["type"] in _UNKNOWN_KEYS and model:
-        return _unknown_key(detail["loc"], model)
+        *outer, name = detail["loc"]
+        known = dict.fromkeys(key for each in _models_at(outer, model) for key in _keys(each))
+        return unknown_key(str(name), known)
     if template:
         return template.format(value=shown(detail["input"]), **context)
     return Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
 
 
-def _unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> Text:
-    """Say that a key is unknown, and which one was probably meant."""
-    *outer, name = path
-    known = {key for each in _models_at(outer, model) for key in _keys(each)}
-    meant = nearest(str(name), known)
-    if meant:
+def unknown_key(name: str, known: Collection[str]) -> Text:
+    """Say that a key is unknown, and which one was probably meant, or which ones there are."""
+    if meant := nearest(name, known):
         return Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+    if 0 < len(known) <= MOST_LISTED_KEYS:
+        return Message.PROBLEM_OTHER_KEYS.format(known=", ".join(known))
     return Message.PROBLEM_UNKNOWN_KEY.format()
 
 

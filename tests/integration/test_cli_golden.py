@@ -117,7 +117,7 @@ def test_a_note_that_does_not_exist_is_told_with_the_one_that_is_meant(
 
 
 def test_no_note_is_suggested_that_differs_in_digits_or_much(rag: Rag) -> None:
-    for name in ("gta1", "camello", "a\u0300"):
+    for name in ("gta1", "camello", "a\u0300", "iaje por mar", "!"):
         refused = rag("add", *OPTIONS, "--note", name)
         assert refused.code == 2
         assert "¿Querías decir" not in refused.err

@@ -361,6 +361,17 @@ def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Databas
     assert names(rag, "--deleted") == []
 
 
+def test_names_are_not_broken_in_a_pipe(rag: Rag, folder: Path) -> None:
+    name = "ea65f0ac-c6d0-48c2-9a41-c393b1ecab2b/limpieza-del-obrador.md#primera-parte"
+    path = folder / "larga.md"
+    title = "La limpieza del obrador, con todo lo que hay que apagar y lavar antes de cerrar"
+    path.write_text(f"---\nid: {name}\ntitle: {title}\ndate: 2025-01-04\n---\nTexto.\n", "utf-8")
+    rag("ingest", folder)
+    assert name in rag("notes", "list").out
+    rag("notes", "delete", name, "--yes")
+    assert name in rag("notes", "list", "--deleted").out
+
+
 def test_list_and_show(rag: Rag) -> None:
     listed = rag("notes", "list", "--limit", "2")
     assert "Notas: 3; se muestran 2." in listed.out

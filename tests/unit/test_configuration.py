@@ -182,10 +182,19 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"similarity_threshold": "alto"}, "similarity_threshold: «alto» no es un número"),
         ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
         ({"top_kk": {}}, "top_kk: clave desconocida; ¿querías decir top_k?"),
-        ({"fusion": {"k": 60}}, "fusion.k: clave desconocida; revisa si está bien escrita"),
-        ({"top_k": {"k": 5}}, "top_k.k: clave desconocida; revisa si está bien escrita"),
-        ({1: "chunks"}, "1: clave desconocida; revisa si está bien escrita"),
-        ({"reranking": {1: 2}}, "reranking.1: clave desconocida; revisa si está bien escrita"),
+        (
+            {"top_k": {"k": 5}},
+            "top_k.k: clave desconocida; las que hay: retrieval, reranking, final",
+        ),
+        (
+            {1: "chunks"},
+            f"1: clave desconocida; las que hay: {', '.join(RetrievalConfig.model_fields)}",
+        ),
+        (
+            {"reranking": {1: 2}},
+            "reranking.1: clave desconocida; "
+            "las que hay: enabled, method, model, weight, batch_size, timeout_ms",
+        ),
         (None, ".: se esperaba un grupo de campos, no «null»"),
         ([1], ".: se esperaba un grupo de campos, no «[1]»"),
     ],

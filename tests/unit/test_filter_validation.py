@@ -73,7 +73,11 @@ def test_a_metadata_value_keeps_its_type(value: Any) -> None:
     [
         (None, ".: se esperaba un grupo de campos, no «null»"),
         ([], ".: se esperaba un grupo de campos, no «[]»"),
-        ({"fuente": "x"}, "fuente: clave desconocida; revisa si está bien escrita"),
+        (
+            {"fuente": "x"},
+            "fuente: clave desconocida; las que hay: source, tags, note_ids, excluded_note_ids, "
+            "created_from, created_until, metadata",
+        ),
         ({"source": ""}, "source: no puede estar vacío"),
         ({"source": "s" * 201}, "source: tiene más de 200 caracteres"),
         ({"source": 3}, "source: «3» no es un texto"),

@@ -259,3 +259,13 @@ def test_processes_go_on_with_the_settings_of_their_start(
     assert shown[0] == shown[1]
     assert json.loads(shown[1])["notes_source"] == str(tmp_path / "notas")
     assert "SUYA" not in environment
+
+
+def test_the_keys_of_a_group_are_listed_for_one_that_is_like_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GATE__HITRATE", "0.9")
+    with pytest.raises(InvalidConfigurationError) as refused:
+        load_settings()
+    (problem,) = refused.value.problems
+    assert problem.startswith("GATE__HITRATE: clave desconocida; las que hay: HIT_RATE_AT_10, ")
