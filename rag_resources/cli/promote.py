@@ -28,12 +28,14 @@ def promote(
             named = configurations.named(config)  # An unknown name is bad input.
             if same := configurations.notice_of_same(named):
                 note(same)
-        elif off := [
-            name
-            for name, item in configurations.switched_off.items()
-            if item.role is Role.CANDIDATE
-        ]:
-            note(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
+        else:
+            off = [
+                name
+                for name, item in configurations.switched_off.items()
+                if item.role is Role.CANDIDATE
+            ]
+            if off:
+                note(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
             if told := app.serving.model_warning():
                 note(told)
         outcome = app.serving.promote(configurations, name=config, run_id=None)

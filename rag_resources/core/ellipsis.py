@@ -117,12 +117,10 @@ def _subject(question: str, language: str) -> list[_Phrase]:
     for own in _phrases(question, language):
         if not found or own.start >= found[-1].end:
             found.append(own)
-    begins = [word.start() for word in words[1:]]
-    while len(begins) > 1 and _is_article(words[len(words) - len(begins)][0], language):
-        if found and found[0].start == begins[0]:
-            break
-        begins = begins[1:]
-    return found if found and found[0].start == begins[0] else []
+    start = found[0].start if found else None
+    # Only articles may stand before it, as "that" in "and that of Ana".
+    before = [word[0] for word in words[1:] if start is None or word.start() < start]
+    return found if all(_is_article(word, language) for word in before) else []
 
 
 def _counterpart(named: _Phrase, phrases: Sequence[_Phrase]) -> _Phrase | None:
