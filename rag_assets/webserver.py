@@ -20,10 +20,13 @@ from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
+from rag_resources.languages.messages import operators, render
 from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
 STOP_TIMEOUT_S = 30
+FIRST_TIMEOUT_S = 8
+"""How long webserver and daemon may take to end by themselves, before what they started."""
 POLL_S = 0.5
 ANSWER_S = 5.0
 DEFAULT_PORT = 3000
@@ -40,6 +43,7 @@ _EXPECTED = (
     b" - Dependencies for step ",
 )
 _SIGNED_OFF = b"Aborted!"
+_BACKFILL = re.compile(rb" - Backfill failed for (\w+)")
 
 
 def serve(settings: Settings) -> int:
@@ -172,14 +176,18 @@ def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
 
     Stack traces of failed runs are removed too: the sensor of failed runs says why in a sentence.
     So are the last messages of a process that is being ended, and what the next one says of the
-    sensors that it interrupted. A message extends to the next line
-    with a time.
+    sensors that it interrupted. A failed backfill is told in a sentence of ours. A message extends
+    to the next line with a time.
     """
     is_news = False
     for line in lines:
         found = _MESSAGE.match(line)
         if found:
             is_news = found["level"] in _NEWS or any(event in line for event in _EXPECTED)
+            if failed := _BACKFILL.search(line):
+                is_news = True
+                told = Message.UI_BACKFILL_FAILED.format(backfill=failed[1].decode())
+                yield f"{render(told, operators())}\n".encode()
         if not is_news and line.strip() != _SIGNED_OFF:
             yield line
 
@@ -200,8 +208,9 @@ def stop(
 ) -> None:
     """Terminate processes with all that they started; kill what does not end in time.
 
-    Dagster's code servers and the runs in them are ended by signal, too: a code server waits for
-    its runs, and for ever if the database is stopped under them.
+    The processes come first, since the daemon fails a run that it is about to start if its code
+    server ends before it. Code servers and the runs in them are then ended by signal, too: a code
+    server waits for its runs, and for ever if the database is stopped under them.
 
     Args:
         processes: Each leads a process group of its own.
@@ -209,8 +218,13 @@ def stop(
     """
     deadline = time.monotonic() + timeout_s
     groups = {process.pid for process in processes}
-    _signal(groups, signal.SIGTERM)
     with suppress(KeyboardInterrupt):
+        for process in processes:
+            process.terminate()
+        first = min(deadline, time.monotonic() + FIRST_TIMEOUT_S)
+        while any(process.poll() is None for process in processes) and time.monotonic() < first:
+            time.sleep(POLL_S)
+        _signal(groups, signal.SIGTERM)
         while _members(groups) and time.monotonic() < deadline:
             time.sleep(POLL_S)
     _signal(groups, signal.SIGKILL)

@@ -156,7 +156,9 @@ def _described(detail: Any, model: type[BaseModel] | None) -> str:
     if detail["type"] == "json_invalid":
         return Message.API_JSON_INVALID
     if not path and detail["type"] in {"model_attributes_type", "model_type", "dict_type"}:
-        return Message.API_BODY_TYPE
+        # FastAPI only decodes what is said to be JSON.
+        is_json = not isinstance(detail["input"], bytes)
+        return Message.API_BODY_OBJECT if is_json else Message.API_BODY_TYPE
     if detail["type"] == "value_error" and not isinstance(detail["ctx"]["error"].args[0], Text):
         # Not ours, so it is FastAPI's, which checks nothing itself but that a file is one.
         return joined(": ", (".".join(map(shown, path)), Message.API_NOT_A_FILE))

@@ -9,6 +9,7 @@ import typer
 
 from rag_resources.cli.content_settings import AcceptOption
 from rag_resources.cli.output import is_plain, is_quiet
+from rag_resources.cli.running import ENV_FILE_TOLD
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -66,7 +67,8 @@ def _become(*arguments: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execv(sys.executable, [sys.executable, "-m", PROGRAM, *arguments])  # noqa: S606 - our own program
+        command = [sys.executable, "-m", PROGRAM, *arguments]
+        os.execve(sys.executable, command, {**os.environ, ENV_FILE_TOLD: "1"})  # noqa: S606 - our own program
     except OSError as error:
         message = Message.RUN_NOT_STARTED.format(program=sys.executable, reason=error.strerror)
         raise RagError(message) from error

@@ -18,6 +18,9 @@ from rag_resources.core.messages import Message
 
 INTERRUPTED = 130
 
+ENV_FILE_TOLD = "RAG_ENV_FILE_TOLD"
+"""Set for a program that replaces one that has already told what is wrong with `.env`."""
+
 
 def run_app(
     app: typer.Typer, arguments: Sequence[str], *, program: str, debug: bool = False
@@ -34,7 +37,8 @@ def run_app(
         0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
     """
     answer_in(None)
-    _tell_of_env_file()
+    if os.environ.pop(ENV_FILE_TOLD, None) is None:
+        _tell_of_env_file()
     root: Any = typer.main.get_command(app)
     try:
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)

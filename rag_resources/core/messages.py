@@ -943,6 +943,7 @@ class Message:
     UI_STARTING: Template
     UI_DATABASE_STOPPED: Template
     UI_DATABASE_BACK: Template
+    UI_BACKFILL_FAILED: Template
     UI_RUNS_ALREADY: Template
     UI_PORT_TAKEN: Template
     PROGRESS_INGESTING: Template
@@ -1449,6 +1450,7 @@ class Message:
     API_INVALID_BODY: Template
     API_JSON_INVALID: Template
     API_BODY_TYPE: Template
+    API_BODY_OBJECT: Template
     API_NOT_A_FILE: Template
     API_BODY_TOO_LARGE: Template
     API_BUSY: Template

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from rag_resources.core.messages import Message
@@ -21,7 +22,11 @@ from rag_resources.store.notes import (
     upsert_notes,
 )
 from rag_resources.store.quotas import note_sizes, open_account
-from rag_resources.store.rejections import replace_rejections
+from rag_resources.store.rejections import (
+    forget_rejections,
+    list_rejection_roots,
+    replace_rejections,
+)
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
 BATCH_RECORDS = 200
@@ -128,8 +133,8 @@ def ingest(
 
     A record of a deleted note is left out as long as its content is that of the deleted note. If a
     note has several records, the last one counts. A record that does not fit into its tenant's
-    quota is rejected. The rejected records are stored, in place of those of the last reading of the
-    same root.
+    quota is rejected. The rejected records are stored, in place of those that earlier readings had
+    in the same folder or file, whichever they began with.
 
     Args:
         database: Open.
@@ -163,12 +168,34 @@ def ingest(
             _reject(report, rejected)
         progress(len(written.outcomes) + len(written.left_out) + len(written.rejected))
     with database.transaction() as connection:
-        replace_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
+        _store_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
         if seen is not None:
             for name in names_in_source(connection, tenant=tenant, source=source):
                 if name not in seen:
                     _note_absent(report, name)
     return report
+
+
+def _store_rejections(
+    connection: Connection,
+    rejected: Sequence[RejectedRecord],
+    *,
+    tenant: str,
+    source: str,
+    root: str,
+) -> None:
+    read = Path(root).resolve()
+    covered = []
+    for former in list_rejection_roots(connection, tenant=tenant, source=source):
+        path = Path(former).resolve()
+        if former != root and path.is_relative_to(read):
+            covered.append(former)
+        elif path != read and read.is_relative_to(path):
+            part = read.relative_to(path).as_posix()
+            forget_rejections(connection, tenant=tenant, source=source, root=former, part=part)
+    replace_rejections(
+        connection, rejected, tenant=tenant, source=source, root=root, covered=covered
+    )
 
 
 @dataclass(frozen=True, slots=True)

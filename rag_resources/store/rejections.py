@@ -48,6 +48,13 @@ class UndatedNote:
         return self.name
 
 
+def list_rejection_roots(connection: Connection, *, tenant: str, source: str) -> list[str]:
+    """Return the folders and files of a source whose last reading had rejected records."""
+    return [
+        row.root for row in queries().list_rejection_roots(connection, tenant=tenant, source=source)
+    ]
+
+
 def replace_rejections(
     connection: Connection,
     rejected: Sequence[RejectedRecord],
@@ -55,8 +62,18 @@ def replace_rejections(
     tenant: str,
     source: str,
     root: str,
+    covered: Sequence[str] = (),
 ) -> None:
-    """Store the rejected records of one reading, in place of those of the previous reading."""
+    """Store the rejected records of one reading, in place of those of the previous reading.
+
+    Args:
+        connection: Open.
+        rejected: In the order of reading.
+        tenant: Owner of the notes.
+        source: Name of the source.
+        root: The folder or file that was read.
+        covered: Other roots of earlier readings, which this one has read again.
+    """
     queries().replace_rejections(
         connection,
         tenant=tenant,
@@ -64,7 +81,15 @@ def replace_rejections(
         root=root,
         locations=[record.location for record in rejected],
         reasons=[Jsonb(to_stored(record.reason)) for record in rejected],
+        covered=list(covered),
     )
+
+
+def forget_rejections(
+    connection: Connection, *, tenant: str, source: str, root: str, part: str
+) -> None:
+    """Delete the rejected records of a reading that are in a part of it, which was read again."""
+    queries().forget_rejections(connection, tenant=tenant, source=source, root=root, part=part)
 
 
 def list_rejections(

@@ -239,11 +239,19 @@ def test_a_wrong_request_is_told_place_cause_and_status(
 
 
 @pytest.mark.parametrize(
-    ("content", "detail"),
-    [("{", Message.API_JSON_INVALID), ("[]", Message.API_BODY_TYPE), ("", "")],
+    ("content", "type_", "detail"),
+    [
+        ("{", "application/json", Message.API_JSON_INVALID),
+        *((other, "application/json", Message.API_BODY_OBJECT) for other in ("[]", '"x"', "3")),
+        ("[]", "text/plain", Message.API_BODY_TYPE),
+        ("{}", "text/plain", Message.API_BODY_TYPE),
+        ("", "application/json", ""),
+    ],
 )
-def test_a_body_that_is_no_object_is_refused(api: ApiServer, content: str, detail: str) -> None:
-    headers = {"content-type": "application/json"}
+def test_a_body_that_is_no_object_is_refused(
+    api: ApiServer, content: str, type_: str, detail: str
+) -> None:
+    headers = {"content-type": type_}
     response = api.client.post("/v1/retrieve", content=content, headers=headers)
     assert any(detail in line for line in problem(response, HTTPStatus.BAD_REQUEST)["details"])
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -264,6 +265,44 @@ def test_rejected_records_are_named_counted_and_stop_nothing(
     assert report.rejected_count == 3
     assert report.count(Upsert.INSERTED) == 1
     assert len(rows(database)) == 1
+
+
+def rejections(database: Database) -> list[tuple[str, str]]:
+    with database.transaction() as connection:
+        found = connection.execute(
+            "SELECT root, location FROM rejected_records ORDER BY root, position"
+        )
+        return [(row.root, row.location) for row in found]
+
+
+def test_a_reading_replaces_the_rejections_of_all_that_it_read_again(
+    database: Database, tmp_path: Path
+) -> None:
+    """Under whatever path it was read before: relative, as a whole, or in part."""
+    whole, part, other = tmp_path / "notas", tmp_path / "notas" / "obras", tmp_path / "notas2"
+
+    def read(root: Path, *locations: str) -> None:
+        bad = [RejectedRecord(location, "sin contenido") for location in locations]
+        ingest(database, bad, tenant="ana", source="diario", root=str(root))
+
+    read(whole, "a.md:2", "obras/g.md:2", "obras/h.md", "obras2/g.md")
+    read(other, "x.md")
+    read(part / "g.md")
+    read(part / ".." / "a.md")
+    assert rejections(database) == [
+        (str(whole), "obras/h.md"),
+        (str(whole), "obras2/g.md"),
+        (str(other), "x.md"),
+    ]
+    read(part, "i.md")
+    assert rejections(database)[:2] == [(str(whole), "obras2/g.md"), (str(part), "i.md")]
+    read(part / ".." / ".." / "notas", "a.md")
+    assert rejections(database) == [
+        (str(part / ".." / ".." / "notas"), "a.md"),
+        (str(other), "x.md"),
+    ]
+    read(whole)
+    assert rejections(database) == [(str(other), "x.md")]
 
 
 def test_records_of_other_partitions_are_counted_and_left_out(database: Database) -> None:

@@ -163,7 +163,7 @@ def test_what_is_wrong_is_named(
 def test_run_becomes_the_main_job(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same process: signals and exit code are those of the main job."""
     called: list[list[str]] = []
-    monkeypatch.setattr(launch.os, "execv", lambda _, arguments: called.append(arguments))
+    monkeypatch.setattr(launch.os, "execve", lambda _, arguments, __: called.append(arguments))
     assert rag("run", "--accept-settings").code == 0
     assert called == [[sys.executable, "-m", "rag_assets", "run", "--accept-settings"]]
 

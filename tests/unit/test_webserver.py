@@ -78,6 +78,19 @@ def test_a_failed_run_is_told_once_and_without_a_stack() -> None:
     assert list(without_news(lines)) == [sentence]
 
 
+def test_a_failed_backfill_is_told_in_a_sentence_without_a_stack() -> None:
+    """As after a model was removed; nothing is lost by it."""
+    lines = [
+        b"2026-11-28 07:58:37 +0000 - dagster.daemon.BackfillDaemon - ERROR - "
+        b"Backfill failed for povaovfg\n",
+        b"Traceback (most recent call last):\n",
+        b"dagster._core.errors.DagsterAssetBackfillDataLoadError: Asset existed.\n",
+        b"Serving\n",
+    ]
+    told = Message.UI_BACKFILL_FAILED.format(backfill="povaovfg")
+    assert list(without_news(lines)) == [f"{told}\n".encode()]
+
+
 def test_the_end_of_a_process_is_not_told() -> None:
     """The webserver writes it in English when a person has pressed Ctrl+C."""
     assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]
@@ -181,4 +194,26 @@ def test_nothing_that_was_started_outlives_the_end(*, ends_first: bool) -> None:
             process.wait()
         stop([process], timeout_s=1)
         assert process.returncode is not None
+    wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+ORDERLY = """
+import signal, subprocess, sys
+child = subprocess.Popen(["sleep", "60"])
+def end(*_):
+    sys.exit(0 if child.poll() is None else 3)
+signal.signal(signal.SIGTERM, end)
+print(child.pid, flush=True)
+signal.pause()
+"""
+
+
+def test_what_a_process_started_is_there_until_it_has_ended() -> None:
+    """A daemon fails the run that it is about to start if its code server is gone."""
+    command = [sys.executable, "-c", ORDERLY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        stop([process])
+        assert process.returncode == 0
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
