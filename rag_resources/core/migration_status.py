@@ -134,6 +134,7 @@ class Quality:
     Attributes:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
+        total_queries: None of what a batch was compared with: those that both have in common.
         mrr: None if only the hit rate is known, as of what a batch was compared with.
         latency_p95_ms: Likewise.
         is_disturbed: Whether a question could not be asked in full.
@@ -143,7 +144,7 @@ class Quality:
     configuration: str | None
     model: str
     measured_at: datetime
-    total_queries: int
+    total_queries: int | None
     hit_rate_at_10: float
     mrr: float | None
     latency_p95_ms: float | None

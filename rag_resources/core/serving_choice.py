@@ -29,12 +29,15 @@ class Passed:
     questions: QueryMetrics
 
 
-def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEvaluation:
+def best_to_serve(
+    passed: Sequence[Passed], *, serving: str | None, name: str = ""
+) -> StoredEvaluation:
     """Choose the configuration to serve among those that may.
 
     1. One that loses significantly more questions than the one with the highest Hit_Rate@10 is out.
        The same is then done by Hit_Rate@final.
-    2. The serving configuration stays, unless another one has a significantly higher MRR.
+    2. The serving configuration stays, unless another one has a significantly higher MRR. One with
+       the same fields under another name does not take its place.
     3. Otherwise the highest MRR wins. Among equal figures, one is out if it is slower than another
        and the intervals of p95 do not overlap, since the load of the machine moves p95 more than
        configurations do. Then the first name wins.
@@ -45,9 +48,11 @@ def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEva
     Args:
         passed: At least one.
         serving: Hash of the serving configuration; None if nothing serves.
+        name: Its name.
     """
     left = _without_all_losers(passed)
     present = [item for item in left if item.evaluation.config_hash == serving]
+    present = [item for item in present if _name(item) == name] or present
     if present:
         left = _with_higher_mrr(left, min(present, key=_name)) or present
     best = max(item.evaluation.quality for item in left)

@@ -223,7 +223,7 @@ def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
         f"{quality.hit_rate_at_10:.3f}",
         _ABSENT if quality.mrr is None else f"{quality.mrr:.3f}",
         _ABSENT if quality.latency_p95_ms is None else f"{quality.latency_p95_ms:.0f}",
-        str(quality.total_queries),
+        _ABSENT if quality.total_queries is None else str(quality.total_queries),
         _utc(quality.measured_at),
     )
 

@@ -128,7 +128,11 @@ def promote_best(
             raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
         able = _with_questions(connection, judged)
-        best = best_to_serve(able, serving=serving.retrieval.config_hash if serving else None)
+        best = best_to_serve(
+            able,
+            serving=serving.retrieval.config_hash if serving else None,
+            name=serving.name if serving else "",
+        )
         refused |= _not_chosen(able, best.configuration)
         before = current_promotion(connection)
         config = configurations[best.configuration].retrieval

@@ -148,7 +148,7 @@ class MigrationStatus:
 
     @property
     def baseline_quality(self) -> Quality | None:
-        """What the latest measurement is compared with, measured in the same way."""
+        """What the latest measurement is compared with; for a batch, over common questions."""
         batch, baseline = self._measured_batch, self.baseline
         if batch is None:
             return self._quality_of(baseline) if baseline else None
@@ -159,7 +159,7 @@ class MigrationStatus:
             baseline.configuration if baseline and is_known else None,
             baseline.model if baseline and is_known else batch.model,
             batch.finished_at,
-            batch.total_queries,
+            None,
             batch.baseline_hit_rate_at_10,
             mrr=None,
             latency_p95_ms=None,
@@ -208,6 +208,8 @@ def read_migration_status(
     activity = queries().migration_activity(connection)
     queues = list(queries().queues_by_month(connection))
     found = _models(connection, models, queues, activity.chunks, serving)
+    months = _months(connection, found, queues, chunking_hash)
+    found = tuple(_never_used(model, months) if model.state is None else model for model in found)
     batches = latest_batches(connection, models, chunking_hash=chunking_hash, limit=SHOWN_BATCHES)
     chunking = _chunking_work(connection)
     embedding = _embedding_work(connection, models)
@@ -219,7 +221,7 @@ def read_migration_status(
     idle = min((activity.read_at - moment for moment in done_at), default=RECENT * 2)
     status = MigrationStatus(
         read_at=activity.read_at,
-        months=_months(connection, [model.name for model in found], queues, chunking_hash),
+        months=months,
         models=found,
         configured_models=tuple(models),
         errors=_errors(connection),
@@ -266,7 +268,10 @@ def _quality_of_batch(batch: StoredBatch) -> Quality:
 
 
 def _months(
-    connection: Connection, models: Sequence[str], queues: Sequence[Any], chunking_hash: str
+    connection: Connection,
+    models: Sequence[ModelProgress],
+    queues: Sequence[Any],
+    chunking_hash: str,
 ) -> tuple[MonthProgress, ...]:
     pending: dict[tuple[datetime, str], int] = {(row.month, row.model): row.notes for row in queues}
     return tuple(
@@ -280,7 +285,11 @@ def _months(
             refused=row.refused,
             expired=row.expired,
             failures=row.failures,
-            pending={model: pending.get((row.month, model), 0) for model in models},
+            pending={
+                # Nothing is queued for a model that was never used: it lacks the vectors of all.
+                model.name: pending.get((row.month, model.name), 0) if model.state else row.chunked
+                for model in models
+            },
         )
         for row in queries().migration_by_month(connection, chunking_hash=chunking_hash)
     )
@@ -306,6 +315,16 @@ def _models(
             pending_sound_chunks=sum(row.sound_chunks for row in queues if row.model == name),
         )
         for name in dict.fromkeys((*names, *states))
+    )
+
+
+def _never_used(model: ModelProgress, months: Sequence[MonthProgress]) -> ModelProgress:
+    """Return a model that nothing was indexed with, with all that it lacks."""
+    return replace(
+        model,
+        pending_notes=sum(month.pending[model.name] for month in months),
+        pending_chunks=model.chunks,
+        pending_sound_chunks=model.chunks,
     )
 
 

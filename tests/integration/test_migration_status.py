@@ -224,7 +224,8 @@ def test_every_model_has_its_own_progress(database: Database) -> None:
         ("futuro", None, 0),
         ("nuevo", "building", 0),
     ]
-    assert status.months[0].pending == {MODEL: 0, "futuro": 0, "nuevo": 12}
+    assert status.months[0].pending == {MODEL: 0, "futuro": 12, "nuevo": 12}
+    assert [model.pending_notes for model in status.models] == [0, 12, 12]
     assert not status.is_complete
     assert read(database).is_complete
 

@@ -637,6 +637,8 @@ def test_going_back_to_the_same_configuration_under_another_name_withdraws_nothi
     assert take_back(corpus, "copia") == ("primera", True)
     with corpus.database.transaction() as connection:
         assert not is_withdrawn(connection, FIRST.retrieval.config_hash)
+    evaluate(corpus, copy)
+    assert promote(corpus, FIRST, copy) == ("primera", False), "the copy comes back by name only"
     assert take_back(corpus, "primera") == ("tercera", True)
     with corpus.database.transaction() as connection:
         assert is_withdrawn(connection, FIRST.retrieval.config_hash)

@@ -1,6 +1,7 @@
 """Which of the configurations that passed their gates serves."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from rag_resources.core.metrics import SERVED
@@ -51,10 +52,11 @@ def passed(
     )
 
 
-def chosen(*items: Passed, serving: str | None = None) -> str:
+def chosen(*items: Passed, serving: str | None = None, named: str = "") -> str:
     """The name of what is to serve, which must not depend on the order of the configurations."""
     (name,) = {
-        best_to_serve(order, serving=serving).configuration for order in (items, items[::-1])
+        best_to_serve(order, serving=serving, name=named).configuration
+        for order in (items, items[::-1])
     }
     return name
 
@@ -109,6 +111,16 @@ def test_many_candidates_make_none_of_them_significant() -> None:
 def test_a_tie_keeps_what_serves_however_fast_another_is() -> None:
     slow, fast = passed("b", p95_ms=500), passed("a", p95_ms=100)
     assert chosen(fast, slow, serving="b") == "b"
+
+
+def test_the_same_fields_under_another_name_do_not_replace_what_serves() -> None:
+    """Whichever name comes first; if the name that serves is gone, one with its fields stays."""
+    served = passed("b", [2] * 40)
+    copy = replace(served, evaluation=replace(served.evaluation, configuration="a"))
+    other = passed("c", [2] * 40)
+    assert chosen(served, copy, other, serving="b", named="b") == "b"
+    assert chosen(served, copy, other, serving="b", named="a") == "a"
+    assert chosen(served, other, serving="b", named="z") == "b"
 
 
 def test_among_others_a_p95_decides_only_outside_its_noise() -> None:
