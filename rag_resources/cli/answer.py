@@ -201,4 +201,5 @@ def _say_cost(response: "RetrievalResponse", configuration: str, *, by_words: bo
             f"{stage_label(name)} {told_number(elapsed, 0)}"
             for name, elapsed in response.stages.items()
         )
-        say(Message.RETRIEVED_STAGES.format(stages=" · ".join(times)))
+        # A plain string: stages have names in the language of operators only.
+        say(str(Message.RETRIEVED_STAGES.format(stages=" · ".join(times))))

@@ -408,7 +408,9 @@ def test_an_answer_is_in_the_language_of_its_reader(
     for language, said in (("es", "Resultados: 2, en "), ("fr", "Résultats : 2, en ")):
         monkeypatch.setenv("ANSWER_LANGUAGE", language)
         assert said in indexed(*asked).out
-        assert "Results: 2, in " in indexed(*asked, "--language", "en").out
+        english = indexed(*asked, "--language", "en").out
+        assert "Results: 2, in " in english
+        assert "Etapas, en ms: " in english
     assert "Notas" in indexed("status").out
 
 
