@@ -25,7 +25,11 @@ def promote(
     with application() as app, working(Message.PROMOTE_WORKING):
         configurations = app.configurations.switched_on(app.settings.makes_vectors_for)
         if config is not None:
-            named = configurations.named(config)  # An unknown name is bad input.
+            named = app.configurations.named(config)  # An unknown name is bad input.
+            if named.role is Role.CANDIDATE:
+                configurations.named(config)  # So is one whose model is switched off.
+            else:
+                configurations = app.configurations  # That it is a reference comes first.
             if same := configurations.notice_of_same(named):
                 note(same)
         else:

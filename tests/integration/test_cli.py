@@ -1054,6 +1054,8 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     )
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
+    reference = indexed("promote", "hybrid_use")
+    assert "role: reference" in reference.err, "to switch its model on would not help"
     best = indexed("promote")
     assert best.code == 1
     off = next(line for line in best.err.splitlines() if line.startswith("No se evalúan ni"))
