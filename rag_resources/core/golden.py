@@ -5,7 +5,7 @@ Properties 30 to 33.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.similar import nearest
 from rag_resources.core.text import fold_question, is_blank, normalize_query
-from rag_resources.core.texts import joined
+from rag_resources.core.texts import Text, joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -172,6 +172,8 @@ def parse_golden(
         if entry and entry.query:
             _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
+        if reading.problems:
+            reading.problems.extend(_misspelt(row))
         query = row.get("query", "") if isinstance(row, Mapping) else ""
         query = query if isinstance(query, str) else shown(query)
         known = (known_problems or {}).get(position, [])
@@ -193,12 +195,18 @@ def misspelt_keys(raw: Any) -> list[str]:
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     found: list[str] = []
     for position, row in enumerate(rows if isinstance(rows, list) else [], start=1):
-        keys = row.keys() - set(_KEYS) if isinstance(row, Mapping) else ()
-        for key in sorted(map(str, keys)):
-            if meant := nearest(key, _KEYS):
-                reason = joined(": ", (shown(key), Message.PROBLEM_MISSPELT_KEY.format(name=meant)))
-                found.append(locate_problem(position, str(row.get("query") or ""), reason))
+        found.extend(
+            locate_problem(position, str(row.get("query") or ""), reason)
+            for reason in _misspelt(row)
+        )
     return found
+
+
+def _misspelt(row: Any) -> Iterator[Text]:
+    keys = row.keys() - set(_KEYS) if isinstance(row, Mapping) else ()
+    for key in sorted(map(str, keys)):
+        if meant := nearest(key, _KEYS):
+            yield joined(": ", (shown(key), Message.PROBLEM_MISSPELT_KEY.format(name=meant)))
 
 
 def parse_entry(

@@ -935,11 +935,11 @@ def test_a_question_whose_note_was_deleted_is_named_and_counts_as_not_found(
     assert indexed("notes", "delete", relevant, "--yes").code == 0
     outcome = indexed("evaluate", CONFIGURATION, "--no-store", "--json")
     assert outcome.code == 0
-    assert "Preguntas con notas que ya no existen: 1." in outcome.err
+    assert "Preguntas con una nota relevante que ya no existe: 1." in outcome.err
     assert query in outcome.err
     assert [missed["query"] for missed in outcome.json["missed"]] == [query]
     assert indexed("notes", "restore", relevant).code == 0
-    assert "ya no existen" not in indexed("evaluate", CONFIGURATION, "--no-store").err
+    assert "ya no existe" not in indexed("evaluate", CONFIGURATION, "--no-store").err
 
 
 @pytest.fixture
@@ -1280,7 +1280,7 @@ def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database:
         register_model(connection, embedder.info, embeds_chunks=True)
     chunk_window(database, ALWAYS, ChunkingConfig())
     between = rag_db("migration", "status", "--json").json
-    assert between["months"][0]["pendingNotes"] == {MODEL: 2, "e5_small": 0}
+    assert between["months"][0]["pendingNotes"] == {MODEL: 2, "e5_small": 2}
     assert between["total"]["percentMigrated"] == 100
     embed_chunks(database, embedder, ALWAYS)
     after = rag_db("migration", "status")

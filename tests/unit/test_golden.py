@@ -220,6 +220,16 @@ def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason
     assert problems_of([ROW | {"query": query}]) == [f"entrada 1 («{query[:60]}»): {reason}"]
 
 
+def test_a_misspelt_key_is_named_beside_what_is_missing_for_it() -> None:
+    row = {name: value for name, value in ROW.items() if name != "relevantNoteIds"}
+    assert [
+        problem.partition("): ")[2] for problem in problems_of([row | {"relevantNote": []}])
+    ] == [
+        "relevantNotes: hace falta al menos una nota relevante",
+        "relevantNote: clave desconocida; ¿querías decir relevantNotes?",
+    ]
+
+
 def test_a_question_may_be_as_long_as_can_be_asked_and_stored() -> None:
     for query in ("x" * 2_000, "😀" * 650):
         assert parse([ROW | {"query": query}])[0].query == query
