@@ -59,6 +59,7 @@ def show(as_json: JsonOption = False) -> None:
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
 def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
+    from rag_resources.env_file import env_file_changed_at
     from rag_resources.programs import running_programs
 
     with application() as opened:
@@ -66,7 +67,13 @@ def accept(as_json: JsonOption = False) -> None:
         off = opened.serving.model_warning()
     if off:
         warn(off)
-    if programs := running_programs(opened.settings.rag_home):
+    changed_at = env_file_changed_at()
+    programs = [
+        program
+        for program in running_programs(opened.settings.rag_home)
+        if changed_at is None or program.started_at < changed_at
+    ]
+    if programs:
         named = [Message.SETTINGS_PROGRAM.format(command=p.command, pid=p.pid) for p in programs]
         warn(Message.SETTINGS_RESTART.format(programs=", ".join(named)))
     conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)

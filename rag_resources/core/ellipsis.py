@@ -25,6 +25,8 @@ MAX_CONTENT_WORDS = 4
 """Most content words of a question that only names another subject."""
 
 _WORD = re.compile(r"[\w’'\-]+")
+_YEAR = re.compile(r"(?:\s+\w+)?\s+(?:19|20)\d\d$")
+_FIGURES = re.compile(r"\d")
 _BREAK = re.compile(r"[^\s\w’'\-]")
 _OF = 0
 """The place of "of" among the prepositions. It goes on with a phrase: "the invoice of March"."""
@@ -98,9 +100,23 @@ def completed(question: str, turn: str, language: str = "es") -> Completed | Non
         start, own_start = (
             (replaced.start, named.start) if is_same else (replaced.inner, named.inner)
         )
-        text = f"{text[:start]}{question[own_start : named.end]}{text[replaced.end :]}"
-        kept = f"{kept[:start]}{kept[replaced.end :]}"
+        new = question[own_start : named.end]
+        end = replaced.end - len(_year_kept(turn[start : replaced.end], new, language))
+        text = f"{text[:start]}{new}{text[end:]}"
+        kept = f"{kept[:start]}{kept[end:]}"
     return Completed(text, kept)
+
+
+def _year_kept(old: str, new: str, language: str) -> str:
+    """Return the year after a month that another month takes the place of; empty if there is none.
+
+    "and in November?" after "in October 2026" asks of that year.
+    """
+    found = _YEAR.search(old)
+    if not found or _FIGURES.search(new):
+        return ""
+    is_month = _Kind.TIME is _kind(new, (), language) is _kind(old[: found.start()], (), language)
+    return found[0] if is_month else ""
 
 
 def _subject(question: str, language: str) -> list[_Phrase]:

@@ -114,6 +114,9 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
     ]
 
 
+LEFT_OUT: Any = object()
+"""Stands for an entry that is left out before a dataset is read; the others keep their place."""
+
 MAX_SUGGESTED = 20
 """Problems of a file up to which misspelt notes are looked for, because each reads many notes."""
 
@@ -147,7 +150,7 @@ def parse_golden(
 
     Args:
         raw: A list of entries, or a mapping with one under `entries`. An entry names its notes by
-            id (`relevantNoteIds`) or by external id (`relevantNotes`).
+            id (`relevantNoteIds`) or by external id (`relevantNotes`). `LEFT_OUT` stands for none.
         origin: The file, for messages.
         resolve_note: Returns the id of the note with an id or external id; None if there is none.
         content_of: Returns the content of a note found by `resolve_note`; called only for places.
@@ -166,6 +169,8 @@ def parse_golden(
     problems: list[str] = []
     first_seen: dict[str | UUID, int] = {}
     for position, row in enumerate(rows, start=1):
+        if row is LEFT_OUT:
+            continue
         reading = _Reading()
         suggest = meant_by if len(problems) < MAX_SUGGESTED else lambda _: None
         entry = _parse_entry(row, reading, resolve_note, content_of, suggest)

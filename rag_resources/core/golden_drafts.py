@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rag_resources.core.golden import LEFT_OUT
 from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import is_blank
@@ -80,13 +81,13 @@ def draft(note: NoteOpening) -> dict[str, Any]:
 
 
 def without_drafts(raw: Any) -> tuple[Any, list[str]]:
-    """Remove the drafts of a golden file, and the tag from those that were answered.
+    """Leave out the drafts of a golden file, and remove the tag from those that were answered.
 
     Args:
         raw: The content of the file; anything that is not a list of entries is returned unchanged.
 
     Returns:
-        The content, and the questions of the drafts that were removed.
+        The content with `LEFT_OUT` in place of drafts, and the questions of these.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     if not isinstance(rows, list):
@@ -98,6 +99,7 @@ def without_drafts(raw: Any) -> tuple[Any, list[str]]:
             kept.append(row)
         elif is_blank(str(row.get("expectedAnswer") or "")):
             drafts.append(str(row.get("query") or ""))
+            kept.append(LEFT_OUT)
         else:
             kept.append({**row, "tags": [tag for tag in row["tags"] if not _is_draft_tag(tag)]})
     return kept, drafts

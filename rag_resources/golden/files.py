@@ -12,7 +12,7 @@ from rag_resources.core.errors import (
     InvalidSourceError,
     unreadable,
 )
-from rag_resources.core.golden import GoldenEntry, misspelt_keys, parse_golden
+from rag_resources.core.golden import LEFT_OUT, GoldenEntry, misspelt_keys, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.golden_places import GoldenPlace
@@ -262,13 +262,14 @@ def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[Go
 
 
 def _without_deleted_notes(connection: Connection, raw: Any, tenant: str) -> tuple[Any, list[str]]:
-    """Remove the rows that name a deleted note; return the others, and the removed questions."""
+    """Leave out the rows that name a deleted note; return all others, and these questions."""
     rows = raw.get("entries") if isinstance(raw, dict) else raw
     gone = deleted_names(connection, tenant=tenant)
     if not gone or not isinstance(rows, list):
         return raw, []
     orphaned = [row for row in rows if _names(row) & gone]
-    return [row for row in rows if row not in orphaned], [row["query"] for row in orphaned]
+    left = [LEFT_OUT if row in orphaned else row for row in rows]
+    return left, [row["query"] for row in orphaned]
 
 
 def _names(row: Any) -> set[str]:

@@ -98,6 +98,21 @@ def test_a_misspelt_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: 
         assert len(rag(call, path, "--json").json["misspelt"]) == 1
 
 
+def test_an_entry_is_named_by_its_place_in_the_file(rag: Rag, tmp_path: Path) -> None:
+    """Drafts and questions of deleted notes, which are left out, count too."""
+    row = {**rag("show", added(rag), "--json").json, "query": "¿Y luego?"}
+    draft = {"query": "¿Qué?", "tags": ["borrador"], "relevantNotes": ["tren"]}
+    del row["id"]
+    path = tmp_path / "mal.json"
+    for before in ([draft, draft], [draft, row]):
+        path.write_text(json.dumps([*before, {**row, "query": "", "category": "rara"}]), "utf-8")
+        for call in ("validate", "import"):
+            refused = rag(call, path)
+            assert refused.code == 2
+            assert "entrada 3: query: falta la pregunta" in refused.err
+            assert "entrada 3: category: «rara»" in refused.err
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

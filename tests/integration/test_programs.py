@@ -45,6 +45,13 @@ def test_accepted_settings_name_the_programs_that_go_on_with_others(
         accepted = call_rag(monkeypatch, capsys, "settings", "accept")
         assert accepted.code == 0
         assert f"hasta que se reinicien: «rag serve» (proceso {process.pid})." in accepted.err
+        env_file = Path(".env")  # In the folder of the test.
+        for changed, is_named in ((-60, False), (60, True)):
+            env_file.write_text("API_PORT=8001\n", "utf-8")
+            moment = running_programs(home)[0].started_at.timestamp() + changed
+            os.utime(env_file, (moment, moment))
+            accepted = call_rag(monkeypatch, capsys, "settings", "accept")
+            assert ("reinicien" in accepted.err) is is_named, "it was started with that file"
     assert "reinicien" not in call_rag(monkeypatch, capsys, "settings", "accept").err
 
 

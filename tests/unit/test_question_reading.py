@@ -201,6 +201,9 @@ def test_what_begins_with_and_goes_on_in_every_language(
         ),
         ("¿Qué turno tiene Ana en marzo?", "¿y Berta?", "¿Qué turno tiene Berta en marzo?"),
         ("¿Qué turno tiene Ana en marzo?", "¿Y en abril?", "¿Qué turno tiene Ana en abril?"),
+        ("¿Qué pasó en mayo de 2025?", "¿y en junio?", "¿Qué pasó en junio de 2025?"),
+        ("¿Qué pasó en mayo de 2025?", "¿y en 2026?", "¿Qué pasó en 2026?"),
+        ("¿Qué pasó en 2025?", "¿y en junio?", "¿Qué pasó en junio?"),
         ("¿Cuánto cuesta la harina?", "y la mantequilla", "¿Cuánto cuesta la mantequilla?"),
         ("¿Qué se dijo del riego?", "¿y de la poda?", "¿Qué se dijo de la poda?"),
         (
