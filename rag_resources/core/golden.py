@@ -13,6 +13,7 @@ from uuid import UUID
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.golden_drafts import LEFT_OUT
 from rag_resources.core.golden_places import (
     GoldenPlace,
     could_name_a_note,
@@ -113,9 +114,6 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
         *([places] if places else []),
     ]
 
-
-LEFT_OUT: Any = object()
-"""Stands for an entry that is left out before a dataset is read; the others keep their place."""
 
 MAX_SUGGESTED = 20
 """Problems of a file up to which misspelt notes are looked for, because each reads many notes."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rag_resources.core.golden import LEFT_OUT
 from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import is_blank
 
 DRAFT_TAG = "borrador"
+LEFT_OUT: Any = object()
+"""Stands for an entry that is left out before a dataset is read; the others keep their place."""
 DRAFTS = 20
 """How many drafts are proposed."""
 _DIFFICULTY = 2

@@ -12,9 +12,9 @@ from rag_resources.core.errors import (
     InvalidSourceError,
     unreadable,
 )
-from rag_resources.core.golden import LEFT_OUT, GoldenEntry, misspelt_keys, parse_golden
+from rag_resources.core.golden import GoldenEntry, misspelt_keys, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
-from rag_resources.core.golden_drafts import without_drafts
+from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank

@@ -184,7 +184,7 @@ def test_an_operator_who_reads_english_is_told_in_english(
     assert str(metadata[label("confidence")].value).startswith("Confidence not calibrated")
     answer = answered(indexed, question=QUESTION)
     assert "**Sources**" in str(answer[label("answer")].value)
-    assert str(answer[label("confidence")].value).startswith("Confidence and silence")
+    assert str(answer[label("confidence")].value).startswith("Not calibrated, so that ")
     french = output_metadata(ask(indexed, question=QUESTION, language="fr"))
     assert str(french[label("results")].value).startswith("| # | score | date | titre |")
 

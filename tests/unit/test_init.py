@@ -19,8 +19,13 @@ from rag_resources.cli.doctor import lacks_windows
 from rag_resources.cli.env_file import assignment
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.golden import LEFT_OUT
-from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
+from rag_resources.core.golden_drafts import (
+    LEFT_OUT,
+    NoteOpening,
+    choose_notes,
+    draft,
+    without_drafts,
+)
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.survey import survey
 from rag_resources.languages.likely import likely_language
