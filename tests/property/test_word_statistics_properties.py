@@ -33,9 +33,10 @@ COUNTED_SUMS = """
 
 WRITES = {
     "edited": "UPDATE notes SET content = %(text)s, chunked_at = NULL WHERE id = ANY(%(notes)s)",
-    # Under an identifier that none of the other tenant's notes has.
+    # Under an identifier that none of the other tenant's notes has. Its own keep theirs, of which
+    # their ids are made.
     "given away": "UPDATE notes SET tenant_id = 'blas', external_id = id::text"
-    " WHERE id = ANY(%(notes)s)",
+    " WHERE id = ANY(%(notes)s) AND tenant_id <> 'blas'",
     "deleted": "DELETE FROM notes WHERE id = ANY(%(notes)s)",
     "cut off": "DELETE FROM chunks WHERE note_id = ANY(%(notes)s)",
     "of other topics": "UPDATE chunks SET topics = %(text)s WHERE note_id = ANY(%(notes)s)",
