@@ -1,5 +1,6 @@
 """`rag settings show|accept`, and the confirmation of changed settings in other commands."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +22,13 @@ from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
     from rag_resources.application import Application
     from rag_resources.ingestion.content_settings import SettingChange
     from rag_resources.ingestion.content_source import ContentSource
+    from rag_resources.programs import Program
 
 app = group("settings", Message.HELP_SETTINGS)
 
@@ -59,24 +64,31 @@ def show(as_json: JsonOption = False) -> None:
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
 def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
-    from rag_resources.env_file import env_file_changed_at
-    from rag_resources.programs import running_programs
-
     with application() as opened:
         confirm_settings(opened, accept=True)
         off = opened.serving.model_warning()
+        names = opened.notes.content_settings().stored.keys()
     if off:
         warn(off)
-    changed_at = env_file_changed_at()
-    programs = [
-        program
-        for program in running_programs(opened.settings.rag_home)
-        if changed_at is None or program.started_at < changed_at
-    ]
-    if programs:
+    if programs := _started_before(names, opened.settings.rag_home):
         named = [Message.SETTINGS_PROGRAM.format(command=p.command, pid=p.pid) for p in programs]
         warn(Message.SETTINGS_RESTART.format(programs=", ".join(named)))
     conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)
+
+
+def _started_before(names: "Collection[str]", home: "Path") -> "list[Program]":
+    """Return the running programs that may go on with earlier values of these settings.
+
+    Those that started since `.env` was written have the present ones, unless the environment of
+    this command has others.
+    """
+    from rag_resources.env_file import env_file_changed_at
+    from rag_resources.programs import running_programs
+
+    running, changed_at = running_programs(home), env_file_changed_at()
+    if changed_at is None or not os.environ.keys().isdisjoint(names):
+        return running
+    return [program for program in running if program.started_at < changed_at]
 
 
 def confirm_settings(

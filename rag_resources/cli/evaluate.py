@@ -1,17 +1,16 @@
 """`rag evaluate`: runs the golden questions through a configuration."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_resources.cli.evaluated_questions import (
-    failing_of,
     show_found_in_vain,
     show_missed,
     show_not_answered,
 )
+from rag_resources.cli.evaluation_json import evaluation_json, notes_to_name
 from rag_resources.cli.output import (
     JsonOption,
     console,
@@ -26,9 +25,9 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
-    from rag_resources.core.answer_metrics import AnswerFigures, AnswerSummary
+    from rag_resources.core.answer_metrics import AnswerFigures
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import Percentiles, PlaceSummary, QueryOutcome, Summary
+    from rag_resources.core.evaluation import PlaceSummary, Summary
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
@@ -71,9 +70,9 @@ def evaluate(
                 named, judge=judge, store=not no_store, progress=advance
             )
         gates = app.evaluations.gates_of(named, evaluation)
-        names = app.indexing.external_ids(_notes_to_name(evaluation)) if as_json else {}
+        names = app.indexing.external_ids(notes_to_name(evaluation)) if as_json else {}
     if as_json:
-        write_json(_as_json(evaluation, named, gates, names))
+        write_json(evaluation_json(evaluation, named, gates, names))
     else:
         _show(evaluation, named, gates)
     if fail_under_gate and gates.obstacle:
@@ -257,145 +256,3 @@ def _answers_in_words(figures: "AnswerFigures") -> str:
         recall=figures.metrics[CITATION_RECALL].mean,
         answerer=figures.answerer,
     )
-
-
-def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | None:
-    if judgements is None:
-        return None
-    return {
-        "faithfulness": judgements.faithfulness,
-        "answerRelevance": judgements.answer_relevance,
-        "judgedQueries": judgements.judged,
-        "judgeFailures": judgements.failures,
-        "judge": judgements.info.name,
-        "judgeModel": judgements.info.model,
-        "judgeVersion": judgements.info.version,
-        "answerer": judgements.info.answerer,
-    }
-
-
-def _notes_to_name(evaluation: "Evaluation") -> set[UUID]:
-    """Return the notes of the questions that the JSON form lists."""
-    listed = (each for each in evaluation.outcomes if not each.is_hit or each.is_found_in_vain)
-    return {
-        note_id
-        for outcome in listed
-        for note_id in (*outcome.golden.relevant_note_ids, *outcome.retrieved_note_ids)
-    }
-
-
-def _as_json(
-    evaluation: "Evaluation",
-    named: "NamedConfiguration",
-    gates: "Gates",
-    names: Mapping[UUID, str],
-) -> dict[str, Any]:
-    summary = evaluation.summary
-    verdict = gates.hit_rate
-    return {
-        "evaluationId": str(evaluation.evaluation_id) if evaluation.evaluation_id else None,
-        "configuration": named.name,
-        "configHash": named.retrieval.config_hash,
-        "model": named.retrieval.model,
-        "totalQueries": summary.total_queries,
-        "failedQueries": summary.failed_queries,
-        "degradedQueries": summary.degraded_queries,
-        "latencyQueries": summary.latency_queries,
-        "lateQueries": summary.late_queries,
-        "metrics": dict(summary.metrics),
-        "passages": _places_as_json(summary.passages),
-        "pages": _places_as_json(summary.pages),
-        "breakdown": {name: dict(values) for name, values in summary.breakdown.items()},
-        "latency": _latency(summary.latency),
-        "stages": {name: _latency(values) for name, values in summary.stages.items()},
-        "gate": {
-            "state": verdict.state.value,
-            "hitRateAt10": verdict.hit_rate,
-            "interval": [verdict.interval.low, verdict.interval.high],
-            "threshold": verdict.threshold,
-            "queriesToSettle": verdict.queries_to_settle,
-            "latency": gates.latency.value,
-            "citations": gates.citations.value,
-            "silence": gates.silence.value,
-            "regression": gates.regression.value,
-            "obstacle": gates.obstacle,
-        },
-        "judgements": _judgements_as_json(summary.judgements),
-        "answers": _answers_as_json(summary.answers, evaluation.outcomes),
-        "missed": [
-            _question_as_json(outcome, names) | {"rank": outcome.deep_rank}
-            for outcome in evaluation.outcomes
-            if not outcome.is_hit and not outcome.error
-        ],
-        "foundInVain": [
-            _question_as_json(outcome, names) | {"rank": outcome.judged.first_relevant_rank}
-            for outcome in evaluation.outcomes
-            if outcome.is_found_in_vain
-        ],
-        "failures": [
-            {"query": outcome.golden.query, "error": outcome.error}
-            for outcome in evaluation.outcomes
-            if outcome.error
-        ],
-    }
-
-
-def _question_as_json(outcome: "QueryOutcome", names: Mapping[UUID, str]) -> dict[str, Any]:
-    relevant = outcome.golden.relevant_note_ids
-    retrieved = [UUID(note_id) for note_id in outcome.judged.distinct]
-    return {
-        "goldenId": outcome.key,
-        "query": outcome.golden.query,
-        "relevantNoteIds": list(map(str, relevant)),
-        "relevantNotes": [names.get(note_id, str(note_id)) for note_id in relevant],
-        "retrievedNoteIds": list(map(str, retrieved)),
-        "retrievedNotes": [names.get(note_id, str(note_id)) for note_id in retrieved],
-    }
-
-
-def _answers_as_json(
-    answers: "AnswerSummary | None", outcomes: "Sequence[QueryOutcome]"
-) -> dict[str, Any] | None:
-    if answers is None:
-        return None
-    figures = answers.figures
-    claims = {"citation": figures.citation, "answerable": figures.answerable}
-    curve = figures.silence
-    return {
-        "answerer": figures.answerer,
-        "questions": figures.questions,
-        "answered": figures.answered,
-        "failed": figures.failed,
-        "failing": [
-            {"goldenId": item.key, "query": item.golden.query, "reason": failing}
-            for item in outcomes
-            if item.key in answers.answers and (failing := failing_of(answers.answers[item.key]))
-        ],
-        "metrics": {
-            name: {"mean": own.mean, "interval": [own.low, own.high]}
-            for name, own in figures.metrics.items()
-        },
-        "silence": curve.to_json(curve.at(figures.allowed_misses)) if curve else None,
-        "silenceCurve": [curve.to_json(point) for point in curve.points] if curve else None,
-        "claims": {
-            name: {
-                "auc": own.auc,
-                "aucInterval": [own.auc_low, own.auc_high],
-                "brier": own.brier,
-                "constantBrier": own.constant_brier,
-                "bands": [band.to_json() for band in own.bands],
-            }
-            for name, own in claims.items()
-            if own
-        },
-    }
-
-
-def _places_as_json(summary: "PlaceSummary") -> dict[str, Any] | None:
-    if not summary.queries:
-        return None
-    return {"queries": summary.queries, "metrics": dict(summary.metrics)}
-
-
-def _latency(values: "Percentiles") -> dict[str, float]:
-    return {"p50Ms": values.p50_ms, "p95Ms": values.p95_ms, "p99Ms": values.p99_ms}

@@ -25,7 +25,8 @@ MAX_CONTENT_WORDS = 4
 """Most content words of a question that only names another subject."""
 
 _WORD = re.compile(r"[\w’'\-]+")
-_YEAR = re.compile(r"(?:\s+\w+)?\s+(?:19|20)\d\d$")
+_YEAR = r"(?:19|20)\d\d"
+_FINAL_YEAR = re.compile(rf"(?:\s+\w+)?\s+{_YEAR}$")
 _FIGURES = re.compile(r"\d")
 _BREAK = re.compile(r"[^\s\w’'\-]")
 _OF = 0
@@ -63,7 +64,7 @@ class Completed:
     """The question that was meant.
 
     Attributes:
-        text: The question before with the other subject; None if nothing in it has its place.
+        text: The question before with the other subject; None if nothing in it can be replaced.
         kept: What is left of that question.
     """
 
@@ -108,15 +109,16 @@ def completed(question: str, turn: str, language: str = "es") -> Completed | Non
 
 
 def _year_kept(old: str, new: str, language: str) -> str:
-    """Return the year after a month that another month takes the place of; empty if there is none.
+    """Return the year of a month that is replaced by another month without one; empty otherwise.
 
-    "and in November?" after "in October 2026" asks of that year.
+    "and in November?" after "in October 2026" asks about November 2026.
     """
-    found = _YEAR.search(old)
+    found = _FINAL_YEAR.search(old)
     if not found or _FIGURES.search(new):
         return ""
-    is_month = _Kind.TIME is _kind(new, (), language) is _kind(old[: found.start()], (), language)
-    return found[0] if is_month else ""
+    months = (new, old[: found.start()])
+    are_months = all(_kind(text, (), language) is _Kind.TIME for text in months)
+    return found[0] if are_months else ""
 
 
 def _subject(question: str, language: str) -> list[_Phrase]:
@@ -214,7 +216,7 @@ def _last(
 def _kind(text: str, known: Sequence[str], language: str) -> _Kind:
     months = question_rules(language).reading["months"]
     words = [fold(word) for word in _WORD.findall(text)]
-    if any(word in months or re.fullmatch(r"(?:19|20)\d\d", word) for word in words):
+    if any(word in months or re.fullmatch(_YEAR, word) for word in words):
         return _Kind.TIME
     return _Kind.NAME if known else _Kind.OTHER
 

@@ -134,7 +134,8 @@ class Quality:
     Attributes:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
-        total_queries: None of what a batch was compared with: those that both have in common.
+        total_queries: None for what a batch was compared with, which is measured on the questions
+            that both have in common; their number is not stored.
         mrr: None if only the hit rate is known, as of what a batch was compared with.
         latency_p95_ms: Likewise.
         is_disturbed: Whether a question could not be asked in full.

@@ -1,4 +1,4 @@
-"""The models by name: embedding models as used in settings, configurations, assets and tables."""
+"""Names of models: of embedding models as all parts use them, and of language models."""
 
 import re
 

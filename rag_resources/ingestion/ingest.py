@@ -184,6 +184,7 @@ def _store_rejections(
     source: str,
     root: str,
 ) -> None:
+    """Store a reading's rejections; forget those of earlier readings in what it has read again."""
     read = Path(root).resolve()
     covered = []
     for former in list_rejection_roots(connection, tenant=tenant, source=source):

@@ -88,8 +88,8 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
     named = language_model(name)
     if named is None:
         raise InvalidParameterError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=name), name=name)
-    model = named[1]
-    key = (":".join(named), servers)
+    provider, model = named
+    key = (f"{provider}:{model}", servers)
     with _lock:
         if key not in _language_models:
             if key[0].startswith(_OLLAMA):

@@ -52,6 +52,11 @@ def test_accepted_settings_name_the_programs_that_go_on_with_others(
             os.utime(env_file, (moment, moment))
             accepted = call_rag(monkeypatch, capsys, "settings", "accept")
             assert ("reinicien" in accepted.err) is is_named, "it was started with that file"
+        os.utime(env_file, (0, 0))
+        monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
+        accepted = call_rag(monkeypatch, capsys, "settings", "accept")
+        assert "reinicien" in accepted.err, "a setting of the environment has no time"
+        env_file.unlink()
     assert "reinicien" not in call_rag(monkeypatch, capsys, "settings", "accept").err
 
 
