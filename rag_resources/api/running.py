@@ -13,7 +13,11 @@ from rag_resources.application import Application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.database.ports import has_address
+from rag_resources.programs import running_programs
 from rag_resources.settings import Settings
+
+COMMAND = "rag serve"
+"""What serves the API."""
 
 DEFAULT_PORT = 8000
 KEEP_ALIVE_S = 75
@@ -51,6 +55,10 @@ def free_port(settings: Settings) -> int:
     for port in (wanted,) if wanted else (DEFAULT_PORT, 0):
         if bound := _bound(settings.api_host, port):
             return bound
+    for program in running_programs(settings.rag_home):
+        if program.command == COMMAND and program.address.endswith(f":{wanted}"):
+            told = Message.API_RUNS_ALREADY.format(url=program.address, pid=program.pid)
+            raise InvalidParameterError(told, pid=program.pid)
     raise InvalidParameterError(Message.API_PORT_TAKEN.format(port=wanted or 0))
 
 

@@ -7,7 +7,7 @@ from rag_resources.core.messages import Message
 
 def serve() -> None:
     """Serve the HTTP API."""
-    from rag_resources.api.running import DEFAULT_PORT, check_exposure, free_port
+    from rag_resources.api.running import COMMAND, DEFAULT_PORT, check_exposure, free_port
     from rag_resources.api.running import serve as serve_until_stopped
     from rag_resources.programs import announced
 
@@ -21,5 +21,5 @@ def serve() -> None:
         warn(Message.API_OPEN)
     say(Message.API_SERVING.format(host=settings.api_host, port=port))
     address = f"http://{settings.api_host}:{port}"
-    with announced(settings.rag_home, "rag serve", address=address):
+    with announced(settings.rag_home, COMMAND, address=address):
         serve_until_stopped(settings, port)

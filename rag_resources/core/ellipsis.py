@@ -109,16 +109,16 @@ def completed(question: str, turn: str, language: str = "es") -> Completed | Non
 
 
 def _year_kept(old: str, new: str, language: str) -> str:
-    """Return the year of a month that is replaced by another month without one; empty otherwise.
+    """Return the year that is left of a period which a month without one replaces; empty otherwise.
 
-    "and in November?" after "in October 2026" asks about November 2026.
+    "and in November?" after "in October 2026", or after "in 2026", asks about November 2026.
     """
     found = _FINAL_YEAR.search(old)
-    if not found or _FIGURES.search(new):
+    if not found or _FIGURES.search(new) or _kind(new, (), language) is not _Kind.TIME:
         return ""
-    months = (new, old[: found.start()])
-    are_months = all(_kind(text, (), language) is _Kind.TIME for text in months)
-    return found[0] if are_months else ""
+    before = old[: found.start()]
+    is_year = _link(before, language) is not None and len(found[0].split()) == 1
+    return found[0] if is_year or _kind(before, (), language) is _Kind.TIME else ""
 
 
 def _subject(question: str, language: str) -> list[_Phrase]:

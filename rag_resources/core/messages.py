@@ -1481,6 +1481,7 @@ class Message:
     API_PORT_OTHER: Template
     API_SERVING: Template
     API_PORT_TAKEN: Template
+    API_RUNS_ALREADY: Template
     ADDRESS_NOT_HERE: Template
     API_DOCS_INTRO: Template
     KEY_NAME_INVALID: Template

@@ -42,6 +42,7 @@ def test_a_question_without_content_and_one_for_an_opinion_are_told(
     [
         ("¿Qué pasó en 2025?", "es", "2025-01-01", "2026-01-01"),
         ("¿Qué dijo en marzo de 2025?", "es", "2025-03-01", "2025-04-01"),
+        ("¿Qué dijo en marzo 2025?", "es", "2025-03-01", "2025-04-01"),
         ("¿Y durante diciembre de 2024?", "es", "2024-12-01", "2025-01-01"),
         ("Que s'est-il passé en mars 2025 ?", "fr", "2025-03-01", "2025-04-01"),
         ("What happened in March 2025?", "en", "2025-03-01", "2025-04-01"),
@@ -203,7 +204,8 @@ def test_what_begins_with_and_goes_on_in_every_language(
         ("¿Qué turno tiene Ana en marzo?", "¿Y en abril?", "¿Qué turno tiene Ana en abril?"),
         ("¿Qué pasó en mayo de 2025?", "¿y en junio?", "¿Qué pasó en junio de 2025?"),
         ("¿Qué pasó en mayo de 2025?", "¿y en 2026?", "¿Qué pasó en 2026?"),
-        ("¿Qué pasó en 2025?", "¿y en junio?", "¿Qué pasó en junio?"),
+        ("¿Qué pasó en 2025?", "¿y en junio?", "¿Qué pasó en junio 2025?"),
+        ("¿Qué se dijo del plan 2025?", "¿y de junio?", "¿Qué se dijo de junio?"),
         ("¿Cuánto cuesta la harina?", "y la mantequilla", "¿Cuánto cuesta la mantequilla?"),
         ("¿Qué se dijo del riego?", "¿y de la poda?", "¿Qué se dijo de la poda?"),
         (

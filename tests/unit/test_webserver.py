@@ -21,7 +21,7 @@ from rag_assets.webserver import (
     wait_until_ready,
     without_news,
 )
-from rag_resources.api.running import DEFAULT_PORT, free_port
+from rag_resources.api.running import COMMAND, DEFAULT_PORT, free_port
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.programs import UI, announced
@@ -171,6 +171,20 @@ def test_the_api_takes_a_free_port_only_if_none_is_set() -> None:
         assert free_port(Settings(api_port=None)) not in (0, DEFAULT_PORT)
         with pytest.raises(InvalidParameterError, match=str(DEFAULT_PORT)):
             free_port(Settings(api_port=DEFAULT_PORT))
+
+
+def test_an_api_that_runs_already_at_the_port_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        settings = Settings(rag_home=tmp_path, api_port=port)
+        with (
+            announced(tmp_path, COMMAND, address=url),
+            pytest.raises(InvalidParameterError, match=f"ya está en marcha en {url}"),
+        ):
+            free_port(settings)
 
 
 STUBBORN = """
