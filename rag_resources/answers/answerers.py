@@ -44,7 +44,7 @@ def sentence_model() -> SentenceModel:
 
 
 EXTRACTIVE_VERSION = version_of(
-    "extractive-10",
+    "extractive-11",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -140,7 +140,7 @@ class Answers:
         )
         is_silent = judged is not None and judged.silence.is_silent
         written, telling = write_answer(
-            asks,
+            asks if reading is None else reading.besides_periods(language),
             () if is_silent else passages_of(response.results, language),
             OpeningAnswerer(language, extracts=not opens)
             if asks_contents

@@ -5,7 +5,7 @@ markers are in `languages/es/rules/graph.toml`; names are found in `core.mention
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -62,9 +62,16 @@ _MARKERS = tuple(
     _Marker(rule, re.compile(rf"(?<!\w)(?:{rule.pattern})(?!\w)", re.IGNORECASE))
     for rule in rules().graph.markers
 )
-_ANY_MARKER = re.compile(
-    rf"(?<!\w)(?:{'|'.join(rule.pattern for rule in rules().graph.markers)})(?!\w)", re.IGNORECASE
-)
+
+
+def _any_of(markers: Iterable[CausalMarker]) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<!\w)(?:{'|'.join(rule.pattern for rule in markers)})(?!\w)", re.IGNORECASE
+    )
+
+
+_ANY_MARKER = _any_of(rules().graph.markers)
+_BEFORE_A_CAUSE = _any_of(rule for rule in rules().graph.markers if rule.order == "effect-first")
 # Where a clause ends for good.
 _HARD = re.compile(r"[;:()\[\]«»“”—–\n…]|[.!]\W?[*_]|, (?:pero|aunque|sino|mientras)(?!\w)")
 _TRIM = " \t\r\n\u00a0,;:.…-–—*_>#()[]«»“”\"'!¡"
@@ -96,6 +103,11 @@ def find_statements(content: str) -> list[CausalStatement]:
     return _chained(found)
 
 
+def gives_cause(sentence: str) -> bool:
+    """Whether a sentence gives a cause, whether or not it tells of what ("It was because…")."""
+    return _BEFORE_A_CAUSE.search(sentence) is not None
+
+
 def event_key(content: str, span: Span) -> str:
     """Return the text of a span by which equal events of a note are recognised."""
     return fold(content[span.start : span.end])
@@ -115,7 +127,7 @@ def _of_sentence(content: str, sentence: Span, before: Span | None) -> Iterator[
     for marker in _MARKERS:
         for match in marker.expression.finditer(content, sentence.start, sentence.end):
             place = Span(*match.span())
-            if any(place.start < other.end and other.start < place.end for other in taken):
+            if any(place.overlaps(other) for other in taken):
                 continue
             sides = _sides(content, sentence, before, place, marker.rule)
             if sides is None or not all(_says_something(content, side) for side in sides):

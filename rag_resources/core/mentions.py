@@ -104,7 +104,7 @@ def find_mentions(title: str, contents: Sequence[str], tags: Sequence[str]) -> l
         names = [
             mention
             for mention in _names(content, words, inside)
-            if not any(_overlap(mention.span, date.span) for date in dates)
+            if not any(mention.span.overlaps(date.span) for date in dates)
         ]
         by_place = sorted([*names, *dates], key=lambda mention: mention.span.start)
         found.append([*_distinct(tagged), *by_place])
@@ -313,10 +313,6 @@ def _dates(content: str) -> Iterator[Mention]:
                 continue
             key = f"{year or '-'}-{month:02d}" + (f"-{int(day):02d}" if day else "")
             yield Mention(EntityKind.DATE, key, match[0], Span(*match.span()))
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _distinct(mentions: Sequence[Mention]) -> list[Mention]:

@@ -37,8 +37,7 @@ class ScoredPassage:
 
     def has_matched(self, span: Span) -> bool:
         """Whether a range of it overlaps the sentences that matched best."""
-        own = self.matched
-        return own is not None and own.start < span.end and span.start < own.end
+        return self.matched is not None and self.matched.overlaps(span)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 The rules are in `core.question_reading` and `core.conversation`; `answers.reading` applies them.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -108,6 +109,18 @@ class Reading:
         for own in named:
             rest = rest.replace(fold(own.text), " ")
         return rest if named else None
+
+    def besides_periods(self, language: str) -> str:
+        """Return what is searched without the periods that it names; all if it names nothing else.
+
+        All passages lie in them, so that their words do not tell which sentence answers.
+        """
+        rest = self.searched
+        for own in self.implied:
+            if own.kind is ImpliedKind.PERIOD:
+                for period in own.text.split(", "):
+                    rest = re.sub(rf"\s*{re.escape(period)}", "", rest, flags=re.IGNORECASE)
+        return self.searched if says_nothing(rest, language) else rest
 
     def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
         """Return it with the caller's conditions only, and a note that says why."""

@@ -11,19 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import chain
 
 from pydantic import BaseModel, ConfigDict
 
 from rag_resources.core import logistic
+from rag_resources.core.causal import find_statements, gives_cause
 from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.passage_sentences import ScoredPassage, Sentence, sentences_of
 from rag_resources.core.rules import question_rules, rules
 from rag_resources.core.wording import content, fold, names
 
 COMPLETED_WITHIN = 2
-"""How many sentences after the first one its amount is looked for."""
+"""How many sentences after the first one its amount or its cause is looked for."""
 
 _AMOUNTS = frozenset(("amount", "price"))
+_CAUSE = "cause"
 _KEPT_TEXTS = 2_000
 _BEGINNING = 4
 
@@ -55,7 +58,7 @@ class SentenceFeature(StrEnum):
 KIND_FEATURES = tuple(feature for feature in SentenceFeature if feature.startswith("has_"))
 """The features that say whether the kind of answer that is asked for is there."""
 
-_KINDS_OF_COLUMNS = tuple(
+_KINDS_OF_TITLES = tuple(
     feature
     for feature in KIND_FEATURES
     if feature not in (SentenceFeature.HAS_NAME, SentenceFeature.HAS_PLACE)
@@ -87,8 +90,8 @@ class RankedSentence:
     Attributes:
         score: In [0, 1]; comparable only within one question.
         features: Its features.
-        completes: Whether it has the amount that the question asks for and the first one lacks, and
-            follows that one closely.
+        completes: Whether it has the amount or the cause that the question asks for and the first
+            one lacks, and stands close to that one.
     """
 
     sentence: Sentence
@@ -110,12 +113,11 @@ class RankedSentence:
     def names_only(self) -> bool:
         """Whether it is a heading, or names columns, without the kind of answer asked for.
 
-        Columns begin with capital letters, which make no names of them.
+        A name in a heading tells what the text below is about. Columns begin with capital letters,
+        which make no names of them.
         """
-        sentence = self.sentence
-        kinds = _KINDS_OF_COLUMNS if sentence.names_columns else KIND_FEATURES
-        is_title = sentence.is_heading or sentence.names_columns
-        return is_title and not any(self.features[own] > 0 for own in kinds)
+        is_title = self.sentence.is_heading or self.sentence.names_columns
+        return is_title and not any(self.features[own] > 0 for own in _KINDS_OF_TITLES)
 
     @property
     def odds(self) -> float:
@@ -128,7 +130,8 @@ def rank_sentences(
 ) -> list[RankedSentence]:
     """Return the sentences of passages, the most likely to answer first.
 
-    If an amount is asked for, those without one may be left out: see `_with_amount`.
+    If an amount is asked for, those without one may be left out: see `_with_amount`. If a cause is,
+    the sentence that has it may be marked: see `_with_cause`.
     Of sentences that their words do not tell apart, those that matched best by their meaning come
     first, then reading order counts. Headings that only name the subject come last: they share its
     words but do not answer it.
@@ -149,8 +152,11 @@ def rank_sentences(
         if passages[item.sentence.passage].has_matched(item.sentence.span)
     }
     ranked.sort(key=lambda item: (item.names_only, -item.score, item.sentence not in matched))
-    if _kind(question, language) in _AMOUNTS and ranked and not ranked[0].has_figure:
+    kind = _kind(question, language)
+    if kind in _AMOUNTS and ranked and not ranked[0].has_figure:
         return _with_amount(question, ranked, language)
+    if kind == _CAUSE and ranked:
+        return _with_cause(ranked, passages)
     return ranked
 
 
@@ -162,20 +168,9 @@ def _with_amount(
     If there is none, only those sentences are returned that have an amount and a word of what it is
     asked of, because another one is no answer; all of them if none has.
     """
-    first = ranked[0].sentence
-    after = sorted(
-        (
-            item
-            for item in ranked
-            if item.sentence.passage == first.passage
-            and item.sentence.span.start >= first.span.end
-            and not item.names_only
-        ),
-        key=lambda item: item.sentence.span.start,
-    )
-    completing = next((item for item in after[:COMPLETED_WITHIN] if item.has_figure), None)
+    completing = next((item for item in _soon_after(ranked) if item.has_figure), None)
     if completing:
-        return [replace(item, completes=True) if item is completing else item for item in ranked]
+        return _completed(ranked, completing)
     subject = _beginnings(content(_without_kind(question, language), language))
 
     def has_amount(item: RankedSentence) -> bool:
@@ -183,6 +178,49 @@ def _with_amount(
         return item.has_figure and not item.names_only and bool(is_about)
 
     return list(filter(has_amount, ranked)) or list(ranked)
+
+
+def _with_cause(
+    ranked: Sequence[RankedSentence], passages: Sequence[ScoredPassage]
+) -> list[RankedSentence]:
+    """Mark the sentence that has the cause, if the first one has none.
+
+    It is the one that the first one refers back to, as in "that is why", or one soon after that
+    gives a cause.
+    """
+    first = ranked[0].sentence
+    stated = find_statements(passages[first.passage].text)
+    causes = [own.cause for own in stated if own.marker.overlaps(first.span)]
+    if gives_cause(first.text) or any(cause.overlaps(first.span) for cause in causes):
+        return list(ranked)
+    before = (
+        item
+        for item in ranked
+        if item.sentence.passage == first.passage
+        and any(cause.overlaps(item.sentence.span) for cause in causes)
+    )
+    after = (item for item in _soon_after(ranked) if gives_cause(item.sentence.text))
+    completing = next(chain(before, after), None)
+    return _completed(ranked, completing) if completing else list(ranked)
+
+
+def _soon_after(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
+    """Return the sentences that may complete the first one, in reading order."""
+    first = ranked[0].sentence
+    after = [
+        item
+        for item in ranked
+        if item.sentence.passage == first.passage
+        and item.sentence.span.start >= first.span.end
+        and not item.names_only
+    ]
+    return sorted(after, key=lambda item: item.sentence.span.start)[:COMPLETED_WITHIN]
+
+
+def _completed(
+    ranked: Sequence[RankedSentence], completing: RankedSentence
+) -> list[RankedSentence]:
+    return [replace(item, completes=True) if item is completing else item for item in ranked]
 
 
 def sentence_features(
@@ -245,7 +283,7 @@ def _beginnings(words: frozenset[str]) -> frozenset[str]:
 
 
 _KINDS = {
-    "cause": SentenceFeature.HAS_CAUSE,
+    _CAUSE: SentenceFeature.HAS_CAUSE,
     "time": SentenceFeature.HAS_TIME,
     "number": SentenceFeature.HAS_NUMBER,
     "amount": SentenceFeature.HAS_NUMBER,
@@ -305,7 +343,7 @@ def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
         return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
 
     named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
-    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number", "amount", "price")}
+    of_rules = {kind: holds(kind) for kind in (_CAUSE, "time", "number", "amount", "price")}
     return {**of_rules, "name": named, "place": named}
 
 

@@ -32,6 +32,10 @@ class Span:
         """Characters in the span."""
         return self.end - self.start
 
+    def overlaps(self, other: "Span") -> bool:
+        """Whether the two have a character in common."""
+        return self.start < other.end and other.start < self.end
+
 
 def count_tokens(text: str) -> int:
     """Estimate the tokens of a text as `ceil(characters / 4)`."""

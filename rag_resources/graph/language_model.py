@@ -134,7 +134,7 @@ def _names(content: str, named: Iterable[str], others: Sequence[Mention]) -> Ite
         if not any(map(str.isalpha, name)) or len(name) > MAX_NAME_CHARS:
             continue
         for span in _places(content, name):
-            if not any(_overlap(span, other) for other in taken):
+            if not any(span.overlaps(other) for other in taken):
                 taken.append(span)
                 written = content[span.start : span.end]
                 yield Mention(EntityKind.NAME, fold(written), written, span)
@@ -151,7 +151,7 @@ def _statements(content: str, said: Iterable[Cause], model: str) -> list[CausalS
         markers = [
             place
             for place in _places(content, item.marker)
-            if not _overlap(place, cause) and not _overlap(place, effect)
+            if not place.overlaps(cause) and not place.overlaps(effect)
         ]
         first = min(cause.end, effect.end)
         marker = min(
@@ -176,7 +176,7 @@ def _places(content: str, quote: str) -> Iterator[Span]:
 
 def _nearest(causes: Sequence[Span], effects: Sequence[Span]) -> tuple[Span, Span] | None:
     """Return the cause and the effect that are closest together without overlapping."""
-    pairs = [(one, other) for one in causes for other in effects if not _overlap(one, other)]
+    pairs = [(one, other) for one in causes for other in effects if not one.overlaps(other)]
     return min(
         pairs,
         key=lambda pair: (abs(pair[0].start - pair[1].start), pair[0].start),
@@ -187,7 +187,3 @@ def _nearest(causes: Sequence[Span], effects: Sequence[Span]) -> tuple[Span, Spa
 def _says_something(content: str, side: Span) -> bool:
     text = content[side.start : side.end]
     return side.length <= MAX_SIDE_CHARS and len(text.split()) >= LEAST_WORDS
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end

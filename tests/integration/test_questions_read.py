@@ -151,6 +151,21 @@ def test_the_longest_name_that_a_question_gives_is_the_file(
         assert asked.reading.notes == ()
 
 
+def test_the_words_of_a_period_do_not_tell_which_sentence_answers(
+    app: Application, database: Database
+) -> None:
+    text = "Los filtros se limpian de mayo a septiembre de 2025. El vecino se queja del agua."
+    with database.transaction() as connection:
+        own = [NoteRecord("agua.md", "Agua", text, datetime(2025, 9, 5, tzinfo=UTC))]
+        upsert_notes(connection, own, tenant="default", source="notes")
+    for question, told in {
+        "¿Qué quejas hubo en septiembre de 2025?": "El vecino se queja del agua.",
+        "¿Qué pasó en septiembre de 2025?": "Los filtros se limpian de mayo a septiembre de 2025.",
+    }.items():
+        asked = app.answers.ask(question, **WORDS)
+        assert [own.text for own in asked.answer.sentences] == [told]
+
+
 def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told(
     app: Application,
 ) -> None:

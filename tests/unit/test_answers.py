@@ -68,6 +68,33 @@ def test_an_amount_that_soon_follows_comes_along(
     assert answer_from(question, [passage]).text.split("\n\n") == told
 
 
+@pytest.mark.parametrize(
+    ("passage", "told"),
+    [
+        (
+            "Reventó una tubería. Por eso se cerró el aula 3. La clase va a la biblioteca.",
+            ["Reventó una tubería.", "Por eso se cerró el aula 3."],
+        ),
+        (
+            "Se cerró el aula 3. La clase va a la biblioteca. Fue porque reventó una tubería.",
+            ["Se cerró el aula 3.", "Fue porque reventó una tubería."],
+        ),
+        (
+            "Se cerró el aula 3 porque reventó una tubería. Fue gracias al aviso de Ana.",
+            ["Se cerró el aula 3 porque reventó una tubería."],
+        ),
+        (
+            "Reventó una tubería y por eso se cerró el aula 3. Fue gracias al aviso de Ana.",
+            ["Reventó una tubería y por eso se cerró el aula 3."],
+        ),
+        ("Se cerró el aula 3. La clase va a la biblioteca.", ["Se cerró el aula 3."]),
+    ],
+)
+def test_the_cause_that_stands_beside_comes_along(passage: str, told: list[str]) -> None:
+    answer = answer_from("¿Por qué se cerró el aula 3?", [passage])
+    assert answer.text.split("\n\n") == told
+
+
 def test_no_more_sentences_than_the_most_and_the_first_of_equal_ones() -> None:
     passages = [" ".join(f"La caldera número {n} pierde agua." for n in range(5))]
     answer = answer_from("¿Qué caldera pierde agua?", passages)

@@ -145,6 +145,8 @@ def test_a_heading_answers_if_it_has_what_is_asked_for_or_there_is_nothing_else(
     assert first_of("¿Cuánto es la cuota del gimnasio?", priced).startswith("# Cuota")
     below = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
     assert first_of("¿Qué hay de la cuota?", below) == "Pagada."
+    named = ScoredPassage("# Bomba de Fuentefría\n\nLa dirige Beatriz.")
+    assert first_of("¿Quién dirige la bomba?", named) == "La dirige Beatriz."
     alone = ScoredPassage("# Cuota del gimnasio")
     assert first_of("¿Qué hay de la cuota?", alone) == "# Cuota del gimnasio"
 
