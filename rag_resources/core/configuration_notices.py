@@ -9,11 +9,14 @@ from rag_resources.core.messages import Message
 def notices(config: RetrievalConfig) -> list[str]:
     """Return the warnings about a valid configuration, in Spanish."""
     found: list[str] = []
-    weights = {name: config.retrievers[name].weight_of(config.model) for name in config.searched}
-    total = math.fsum(weights.values())
-    weighs = len(weights) > 1 and config.fusion.model is None
+    weights = {name: config.weighted[name].weight_of(config.model) for name in config.searched}
+    # The graph's stands elsewhere in a file and is added to theirs, which may well sum to 1.
+    own = [weight for name, weight in weights.items() if name in config.retrievers]
+    total = math.fsum(own)
+    weighs = len(own) > 1 and config.fusion.model is None
     if weighs and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
-        shares = ", ".join(f"{name} {weight / total:.3f}" for name, weight in weights.items())
+        all_weights = math.fsum(weights.values())
+        shares = ", ".join(f"{name} {weight / all_weights:.3f}" for name, weight in weights.items())
         found.append(Message.NOTICE_WEIGHTS.format(total=f"{total:g}", shares=shares))
     depth = config.top_k
     if config.reranks and depth.reranking > depth.retrieval:

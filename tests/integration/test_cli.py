@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import yaml
 
 from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
@@ -952,6 +953,19 @@ def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "propia.yaml").write_text(own, "utf-8")
     monkeypatch.setenv("RAG_CONFIGURATIONS", str(folder))
     return "propia"
+
+
+def test_a_configuration_that_searches_the_graph_is_evaluated(
+    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
+) -> None:
+    indexed("golden", "import", golden_file)
+    file = tmp_path / "configuraciones" / f"{candidate}.yaml"
+    own = {**yaml.safe_load(file.read_text("utf-8")), "name": "grafo"}
+    own["retrieval"] |= {"strategy": "hybrid", "graph": {"enabled": True}}
+    file.with_name("grafo.yaml").write_text(yaml.safe_dump(own), "utf-8")
+    outcome = indexed("evaluate", "grafo")
+    assert outcome.code == 0
+    assert "con qué comparar el grafo" in outcome.err
 
 
 def test_a_configuration_whose_file_is_gone_is_named_and_no_longer_counted(

@@ -19,6 +19,7 @@ from rag_resources.core.configuration import (
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
 from rag_resources.core.fusion_config import respelled
+from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
 
@@ -479,6 +480,17 @@ def test_who_cannot_be_silent_is_told() -> None:
     assert told.startswith("retrievers.semantic.candidates: false no tiene efecto")
     heard = parse_retrieval({"retrievers": {**silent, "windows": {}}}, origin="x")
     assert not any("candidates" in each for each in notices(heard))
+
+
+def test_the_weight_of_the_graph_is_added_to_those_of_the_retrievers() -> None:
+    graph = {"enabled": True, "weight": 0.25}
+    halves = {"semantic": {"weight": 0.5}, "fulltext": {"weight": 0.5}}
+    assert notices(parse_retrieval({"retrievers": halves, "graph": graph}, origin="x")) == []
+    more = {**halves, "windows": {"weight": 0.25}}
+    (told,) = notices(parse_retrieval({"retrievers": more, "graph": graph}, origin="x"))
+    assert told == Message.NOTICE_WEIGHTS.format(
+        total="1.25", shares="semantic 0.333, windows 0.167, fulltext 0.333, graph 0.167"
+    )
 
 
 def test_a_configuration_names_its_retrievers() -> None:
