@@ -150,6 +150,7 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
 
     messages = {
         Restoration.RESTORED: Message.NOTE_RESTORED,
+        Restoration.EXPIRED: Message.NOTE_RESTORED_EXPIRED,
         Restoration.LIFTED: Message.NOTE_LIFTED,
         Restoration.NOT_DELETED: Message.NOTE_NOT_DELETED,
     }

@@ -250,6 +250,7 @@ class Message:
     SOURCE_NAME_RESERVED: Template
     SOURCE_NOT_NAMED: Template
     SETTINGS_CHANGED: Template
+    SETTINGS_TENANT_UNKNOWN: Template
     SETTINGS_MODELS_CHANGED: Template
     SETTING_CHANGED: Template
     SETTINGS_DIFFER: Template
@@ -877,6 +878,7 @@ class Message:
     GRAPH_STATEMENT: Template
     GRAPH_BY_PERSON: Template
     GRAPH_STATUS: Template
+    GRAPH_EMPTY: Template
     GRAPH_UNJUDGED: Template
     GRAPH_PRECISION: Template
     GRAPH_ASK: Template
@@ -2022,6 +2024,7 @@ class Message:
     NOTE_ALREADY_DELETED: Template
     NOTE_IS_DELETED: Template
     NOTE_RESTORED: Template
+    NOTE_RESTORED_EXPIRED: Template
     NOTE_RESTORED_NEXT: Template
     NOTE_RESTORED_INDEXED: Template
     NOTES_INDEXED_AGAIN: Template

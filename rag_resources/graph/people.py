@@ -179,9 +179,11 @@ class Overview:
     @property
     def in_words(self) -> Text:
         """The size of the graph, and how well it connects notes, in a sentence."""
-        return Message.GRAPH_STATUS.format(
-            **asdict(self.shape), orphan_share=self.shape.orphan_share
-        )
+        shape = self.shape
+        if not (shape.mentions or shape.events):
+            return Message.GRAPH_EMPTY.format()
+        counts = {**asdict(shape), "widest_name": shape.widest_name or "–"}
+        return Message.GRAPH_STATUS.format(**counts, orphan_share=shape.orphan_share)
 
 
 @dataclass(frozen=True, slots=True)

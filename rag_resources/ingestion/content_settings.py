@@ -100,9 +100,16 @@ def require_model(database: Database, settings: Settings, model: str) -> None:
 
 
 def changed_error(changes: Collection[SettingChange]) -> SettingsChangedError:
-    """Return the error that names these changes; a change of models alone mixes nothing."""
-    only_models = all(change.name in MODEL_SETTINGS for change in changes)
-    headline = Message.SETTINGS_MODELS_CHANGED if only_models else Message.SETTINGS_CHANGED
+    """Return the error that names these changes.
+
+    A change of models alone mixes nothing. A tenant without anything may be misspelt.
+    """
+    if all(change.name in MODEL_SETTINGS for change in changes):
+        headline = Message.SETTINGS_MODELS_CHANGED
+    elif any(change.name == "TENANT" for change in changes):
+        headline = Message.SETTINGS_TENANT_UNKNOWN
+    else:
+        headline = Message.SETTINGS_CHANGED
     return SettingsChangedError(headline, [str(change) for change in changes])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
@@ -30,6 +31,9 @@ class Restoration(StrEnum):
 
     RESTORED = "restored"
     """The note is back."""
+
+    EXPIRED = "expired"
+    """The note is back, but it has expired: no question finds it."""
 
     LIFTED = "lifted"
     """Nothing of it was kept; its source may bring it back."""
@@ -114,7 +118,10 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
     ):
         raise InvalidParameterError(Message.NOTE_NEWER_VERSION.format(name=shown(name)), name=name)
     lift_tombstone(connection, tombstone)
-    return Restored(tombstone.note_id, tombstone.external_id, Restoration.RESTORED)
+    (note,), _ = list_notes(connection, tenant=tenant, name=str(tombstone.note_id))
+    has_expired = note.expires_at is not None and note.expires_at <= datetime.now(UTC)
+    outcome = Restoration.EXPIRED if has_expired else Restoration.RESTORED
+    return Restored(note.note_id, note.external_id, outcome)
 
 
 def _latest(connection: Connection, name: str, *, tenant: str) -> Tombstone:

@@ -237,6 +237,7 @@ def test_a_person_at_a_terminal_is_asked(own: Project, tmp_path: Path) -> None:
     os.environ["TENANT"] = "blas"
     try:
         arguments = ("rag_resources.cli", "ingest", str(note))
+        assert Message.SETTINGS_TENANT_UNKNOWN in command(*arguments).stderr
         code, output = answered(arguments, "n")
         assert (code, "TENANT: antes «default», ahora «blas»" in output) == (2, True)
         assert own.query("SELECT id FROM notes WHERE tenant_id = 'blas'") == []

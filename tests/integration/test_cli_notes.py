@@ -185,6 +185,19 @@ def test_the_only_note_of_its_month_is_indexed_when_it_is_restored(rag: Rag, fol
     assert Message.NOTE_RESTORED_INDEXED in rag("notes", "restore", "sola").out
 
 
+def test_a_restored_note_that_has_expired_is_not_said_to_be_found(
+    rag: Rag, database: Database
+) -> None:
+    assert rag("notes", "delete", "gata", "--yes").code == 0
+    with database.transaction() as connection:
+        connection.execute('UPDATE tombstones SET note = note || \'{"expires_at": "2025-01-01"}\'')
+    restored = rag("notes", "restore", "gata")
+    assert (restored.code, restored.out) == (
+        0,
+        f"{Message.NOTE_RESTORED_EXPIRED}\n".format(name="gata"),
+    )
+
+
 def test_a_note_that_cannot_be_indexed_now_is_restored_all_the_same(
     rag: Rag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

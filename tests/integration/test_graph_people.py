@@ -7,6 +7,7 @@ import pytest
 from rag_resources.core.causal import Relation
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.graph import links, people
 from rag_resources.reporting.plots.neighbourhood import draw_neighbourhood
@@ -103,3 +104,10 @@ def test_the_shape_and_growth_of_the_graph(corpus: GraphCorpus) -> None:
     assert found.orphan_share == pytest.approx(0.6)
     (month,) = corpus.run(lambda c: people.growth(c, "ana"))
     assert (month.notes, month.mentions, month.statements) == (3, found.mentions, 2)
+
+
+def test_a_graph_without_anything_is_said_to_be_empty(corpus: GraphCorpus) -> None:
+    empty = corpus.run(lambda c: people.overview(c, "nadie"))
+    assert empty.in_words == Message.GRAPH_EMPTY
+    filled = corpus.run(lambda c: people.overview(c, "ana"))
+    assert "«Bernat»" in filled.in_words
