@@ -16,6 +16,9 @@ from rag_resources.api.problems import ProblemError, problem_response
 from rag_resources.core.messages import Message as Said
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_WATCHED = frozenset(("/healthz", "/readyz", "/metrics"))
+"""Asked every few seconds by what watches the server: only their failures are logged."""
+
 _log = structlog.get_logger()
 
 
@@ -131,6 +134,8 @@ class _Exchange:
         method = self._scope["method"] if route != "unknown" else "any"
         REQUESTS.labels(route, method, str(self._status)).inc()
         DURATION.labels(route).observe(seconds)
+        if route in _WATCHED and self._status < HTTPStatus.BAD_REQUEST:
+            return
         _log.info(
             "request",
             method=method,

@@ -95,6 +95,6 @@ def _score_template(answered: "Answered") -> "Template":
     is_fused = len(lists) > 1 or bool(asked and (asked.sub_queries or asked.hypothetical_answer))
     if config.fusion.method == "weighted" and is_fused:
         return Message.RETRIEVED_RELATIVE
-    most = sum(own.weight for own in config.retrievers.values()) / (config.fusion.rank_constant + 1)
+    most = sum(own.weight for own in config.weighted.values()) / (config.fusion.rank_constant + 1)
     is_rank = config.fusion.method == "rrf" and results[0].score <= most
     return Message.RETRIEVED_RANKS if is_rank else Message.RETRIEVED_SCORE

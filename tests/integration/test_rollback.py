@@ -731,7 +731,7 @@ def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> No
     copy = SECOND.model_copy(update={"name": "copia"})
     for item in (SECOND, copy):
         evaluate(corpus, item)
-        with pytest.raises(GateNotPassedError, match=f"{item.name}: alguien la retiró"):
+        with pytest.raises(GateNotPassedError, match=f"{item.name}: retirada por una persona"):
             promote(corpus, item)
     assert promote(corpus, FIRST, SECOND, copy) == ("primera", False)
     assert promote(corpus, FIRST, SECOND, name="segunda") == ("segunda", True)

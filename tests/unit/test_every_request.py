@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +54,21 @@ def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_it() -> None:
     crashed = next(entry for entry in logs if entry["event"] == "request_crashed")
     assert crashed["error"] == "ValueError"
     assert crashed["where"].startswith("crashing:")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "logged"),
+    [("/readyz", 200, False), ("/readyz", 503, True), ("/v1/retrieve", 200, True)],
+)
+def test_what_watches_the_server_fills_no_log(path: str, status: int, logged: bool) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = SimpleNamespace(path=path)
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    with capture_logs() as logs:
+        request(app)
+    assert any(entry["event"] == "request" for entry in logs) == logged
 
 
 def test_an_answer_that_has_begun_is_cut() -> None:
