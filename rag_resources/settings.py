@@ -540,8 +540,16 @@ def env_file_problems() -> list[Text]:
     These are malformed lines, and names that nearly match a setting. Other unknown names may belong
     to other programs; an unknown field of a group is an error anyway.
     """
-    known = [name.upper() for name in Settings.model_fields]
+    known = {name.upper() for name in Settings.model_fields}
     unknown = [name for name in present_values() if name.upper().partition("__")[0] not in known]
+    settable = [
+        *sorted(known - {group.upper() for group in _GROUPS}),
+        *(
+            f"{group}__{field}".upper()
+            for group, own in _GROUPS.items()
+            for field in own.model_fields
+        ),
+    ]
     malformed = [
         # Not its text, which may be a password.
         Message.SETTINGS_MALFORMED.format(line=line)
@@ -550,7 +558,7 @@ def env_file_problems() -> list[Text]:
     misspelt = [
         Message.SETTINGS_MISSPELT.format(name=name, meant=meant)
         for name in unknown
-        if (meant := nearest(name, known))
+        if (meant := nearest(name, settable))
     ]
     return [*malformed, *misspelt]
 

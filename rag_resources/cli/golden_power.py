@@ -47,6 +47,9 @@ def _show(found: "GoldenPower") -> None:
         note(Message.POWER_ASSUMED)
     else:
         say(Message.POWER_OBSERVED.format(reference=found.reference))
+        measured = [pair.resolution.discordance.queries for pair in found.pairs]
+        if min(measured) < found.queries:
+            say(Message.POWER_MEASURED_ON.format(fewest=min(measured), queries=found.queries))
         if found.same:
             names = ", ".join(found.same)
             say(Message.POWER_SAME.format(reference=found.reference, names=names))

@@ -1899,6 +1899,7 @@ class Message:
     COLUMN_MORE: Template
     POWER_TITLE: Template
     POWER_OBSERVED: Template
+    POWER_MEASURED_ON: Template
     POWER_SAME: Template
     POWER_ASSUMED: Template
     POWER_ASSUMPTION: Template

@@ -1,8 +1,10 @@
 """Says how small a difference the golden dataset can detect; the statistics are in `core.power`."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower, golden_power, observed
 from rag_resources.database.pool import Connection
@@ -32,7 +34,7 @@ def read_power(connection: Connection, *, difference: float) -> GoldenPower:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
     latest = [each for each in latest_evaluations(connection) if not each.is_disturbed]
     best = max(latest, key=lambda evaluation: evaluation.quality, default=None)
-    reference = evaluation_of_serving(connection) or best
+    reference = _newest_of_serving(connection, latest) or best
     if reference is None:
         return golden_power(queries, None, {}, difference=difference)
     others = [each for each in latest if each.configuration != reference.configuration]
@@ -49,3 +51,16 @@ def read_power(connection: Connection, *, difference: float) -> GoldenPower:
     found = golden_power(queries, reference.configuration, discordances, difference=difference)
     same = [each.configuration for each in others if each.configuration not in discordances]
     return replace(found, same=tuple(sorted(same)))
+
+
+def _newest_of_serving(
+    connection: Connection, latest: Sequence[StoredEvaluation]
+) -> StoredEvaluation | None:
+    """Return the evaluation of what serves that the others are compared with, if there is one."""
+    serving = evaluation_of_serving(connection)
+    if serving is None:
+        return None
+    others = {each.config_hash for each in latest} - {serving.config_hash}
+    if not others:
+        return serving
+    return evaluation_of_serving(connection, compared_hash=min(others))

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
@@ -22,7 +23,7 @@ from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
-from tests.stored_evaluations import Asked, store_evaluation
+from tests.stored_evaluations import Asked, forge, store_evaluation
 
 NOTES = ("gata", "furgo", "viaje", "tren")
 QUESTION = "¿Por dónde se escapó la gata?"
@@ -622,6 +623,48 @@ def test_an_edited_note_moves_its_places_and_drift_says_how_sure_that_is(
     assert (lost.code, "no está en la nota" in lost.err) == (2, True)
     assert rag("update", golden_id, "--place", "gata=Nada").code == 0
     assert "Por mirar: 0." in rag("drift").out
+
+
+def test_power_is_measured_on_the_newest_evaluation_of_what_serves(
+    rag: Rag, database: Database
+) -> None:
+    """It was promoted on an earlier one, of fewer questions."""
+    added(rag)
+    words = RetrievalConfig(strategy="fulltext")
+    relevant, other = UUID(int=1), UUID(int=2)
+
+    def evaluate(name: str, config: RetrievalConfig, hits: int, questions: int) -> UUID:
+        asked = [
+            Asked(n, [relevant], [relevant] if n < hits else [other]) for n in range(questions)
+        ]
+        return store_evaluation(database, name, asked, config=config)
+
+    config = RetrievalConfig()
+    promoted = evaluate("sirve", config, 8, 8)
+    with database.transaction() as connection:
+        forge(connection)
+        connection.execute(
+            "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
+            " VALUES (%s, 3, 'p', 'd', 0)",
+            (config.model,),
+        )
+        connection.execute(
+            "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
+            " VALUES ('sirve', %s, %s, %s, %s)",
+            (Jsonb(config.canonical), config.config_hash, config.model, promoted),
+        )
+    evaluate("sirve", config, 11, 11)
+    evaluate("fulltext", words, 9, 11)
+    measured = rag("power", "--json").json
+    assert measured["reference"] == "sirve"
+    (pair,) = measured["pairs"]
+    assert (pair["observedQueries"], pair["discordance"]) == (11, pytest.approx(2 / 11))
+    told = Message.POWER_MEASURED_ON.format(fewest=2, queries=3)
+    assert told not in rag("power").out
+    for question in ("¿Y el huerto?", "¿Y la furgoneta?"):
+        assert rag("add", question, *OPTIONS[2:]).code == 0
+    evaluate("fulltext", words, 1, 2)
+    assert told in rag("power").out
 
 
 def test_power_of_the_questions(rag: Rag, database: Database) -> None:

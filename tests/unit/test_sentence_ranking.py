@@ -145,6 +145,8 @@ def test_a_heading_answers_if_it_has_what_is_asked_for_or_there_is_nothing_else(
     assert first_of("¿Cuánto es la cuota del gimnasio?", priced).startswith("# Cuota")
     below = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
     assert first_of("¿Qué hay de la cuota?", below) == "Pagada."
+    model = ScoredPassage("# Manual del horno F-40\n\nEl horno pesa 1.150 kilos.")
+    assert first_of("¿Cuánto pesa el horno del manual?", model) == "El horno pesa 1.150 kilos."
     named = ScoredPassage("# Bomba de Fuentefría\n\nLa dirige Beatriz.")
     assert first_of("¿Quién dirige la bomba?", named) == "La dirige Beatriz."
     alone = ScoredPassage("# Cuota del gimnasio")
@@ -232,6 +234,9 @@ def test_a_sentence_with_the_amount_comes_first_if_it_is_about_what_is_asked(
     [
         ("La temperatura se anota dos veces al día.", -1),
         ("Pequeña | 2 °C | 7 °C", 1),
+        ("Manual del modelo F-40", -1),
+        ("Plano de 2026", -1),
+        ("Gasta 2026 € al mes.", 1),
         ("Nunca más de ocho grados.", 1),
     ],
 )

@@ -202,10 +202,18 @@ def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 def test_a_misspelt_name_in_the_file_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
     assert env_file_problems() == []
-    names = ("NOTE_SOURCE", "tenant", "EDITOR", "GATE__MARGN")
+    meant = {
+        "NOTE_SOURCE": "NOTES_SOURCE",
+        "GATE_MARGIN": "GATE__MARGIN",
+        "GATES__HIT_RATE_AT_10": "GATE__HIT_RATE_AT_10",
+        "CHUNKING_MAX_TOKENS": "CHUNKING__MAX_TOKENS",
+        "DOWNLOAD_TRIES": "DOWNLOAD__TRIES",
+    }
+    names = (*meant, "tenant", "EDITOR", "GATE__MARGN")
     (tmp_path / ".env").write_text("".join(f"{name}=1\n" for name in names), "utf-8")
-    meant = Message.SETTINGS_MISSPELT.format(name="NOTE_SOURCE", meant="NOTES_SOURCE")
-    assert env_file_problems() == [meant]
+    assert env_file_problems() == [
+        Message.SETTINGS_MISSPELT.format(name=name, meant=own) for name, own in meant.items()
+    ]
     (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
     assert env_file_problems() == []
 
