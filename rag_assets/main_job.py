@@ -44,6 +44,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.faults import fault_of
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.languages.labels import label
+from rag_resources.logs import log_to_stderr
 from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
 
@@ -77,6 +78,10 @@ def main_job(settings: Settings, source: ContentSource) -> None:
 def _main_job(settings: Settings, source: ContentSource) -> None:
     console = Console()
     configured = read_configured(settings)
+    if "log_level" not in settings.model_fields_set:
+        # Records are in English and not for users, who are told in sentences.
+        settings = settings.model_copy(update={"log_level": "error"})
+    log_to_stderr(level=settings.log_level)
     with (
         open_application(settings) as application,
         dg.DagsterInstance.get() as instance,

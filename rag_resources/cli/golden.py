@@ -53,12 +53,13 @@ def import_file(
             (Message.GOLDEN_KEPT, [entry.query for entry in imported.kept]),
             (Message.GOLDEN_LEFT_OUT, imported.deleted),
             (Message.GOLDEN_ORPHANED, imported.orphaned),
-            (Message.GOLDEN_DRAFTS, imported.drafts),
         ):
             if queries:
                 note(message.format(count=len(queries)))
                 for query in queries:
                     note(f"  - {query}")
+        if imported.drafts:
+            note(Message.GOLDEN_DRAFTS.format(count=len(imported.drafts)))
         _tell_misspelt(imported.misspelt)
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)

@@ -212,7 +212,7 @@ def delete(
 
 
 def warn_of_source(source: Path | None, *, imported: Path | None = None) -> None:
-    """Warn that the next materialisation resets what was changed here to GOLDEN_SOURCE."""
+    """Say that what was changed here stays, and is not in the file of GOLDEN_SOURCE."""
     if source and (imported is None or imported.resolve() != source.resolve()):
         warn(Message.GOLDEN_SOURCE_RULES.format(path=source))
 
