@@ -81,9 +81,15 @@ class QuestionRules:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """Regular expressions of sentences, by the kind of answer that a matching one may hold."""
+    """Regular expressions of sentences.
+
+    Attributes:
+        held: By the kind of answer that a matching one may hold.
+        prices: Of the beginning of a sentence that tells the price of what was named before.
+    """
 
     held: dict[str, list[str]]
+    prices: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Making an answer of the best sentences belongs in `core.answers`.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -25,8 +25,10 @@ from rag_resources.core.wording import content, fold, names
 COMPLETED_WITHIN = 2
 """How many sentences after the first one its amount or its cause is looked for."""
 
-_AMOUNTS = frozenset(("amount", "price"))
+_PRICE = "price"
+_AMOUNTS = frozenset(("amount", _PRICE))
 _CAUSE = "cause"
+_LIST_MARKS = "-*• "
 _KEPT_TEXTS = 2_000
 _BEGINNING = 4
 
@@ -163,12 +165,13 @@ def rank_sentences(
 def _with_amount(
     question: str, ranked: Sequence[RankedSentence], language: str
 ) -> list[RankedSentence]:
-    """Mark the sentence soon after the first one that has the amount.
+    """Mark the sentence that has the amount: soon after the first one, or a price in its passage.
 
     If there is none, only those sentences are returned that have an amount and a word of what it is
     asked of, because another one is no answer; all of them if none has.
     """
-    completing = next((item for item in _soon_after(ranked) if item.has_figure), None)
+    soon = (item for item in _soon_after(ranked) if item.has_figure)
+    completing = next(chain(soon, _prices_beside(ranked, question, language)), None)
     if completing:
         return _completed(ranked, completing)
     subject = _beginnings(content(_without_kind(question, language), language))
@@ -178,6 +181,22 @@ def _with_amount(
         return item.has_figure and not item.names_only and bool(is_about)
 
     return list(filter(has_amount, ranked)) or list(ranked)
+
+
+def _prices_beside(
+    ranked: Sequence[RankedSentence], question: str, language: str
+) -> Iterator[RankedSentence]:
+    """Yield the sentences of the first one's passage that tell a price, if one is asked for."""
+    if _kind(question, language) != _PRICE:
+        return
+    for item in ranked[1:]:
+        is_beside = item.sentence.passage == ranked[0].sentence.passage and not item.names_only
+        if (
+            is_beside
+            and item.has_figure
+            and _prices().match(fold(item.sentence.text).lstrip(_LIST_MARKS))
+        ):
+            yield item
 
 
 def _with_cause(
@@ -287,7 +306,7 @@ _KINDS = {
     "time": SentenceFeature.HAS_TIME,
     "number": SentenceFeature.HAS_NUMBER,
     "amount": SentenceFeature.HAS_NUMBER,
-    "price": SentenceFeature.HAS_NUMBER,
+    _PRICE: SentenceFeature.HAS_NUMBER,
     "name": SentenceFeature.HAS_NAME,
     "place": SentenceFeature.HAS_PLACE,
 }
@@ -318,6 +337,11 @@ def _held() -> Mapping[str, re.Pattern[str]]:
     return {kind: _whole_words(own) for kind, own in rules().answers.held.items()}
 
 
+@cache
+def _prices() -> re.Pattern[str]:
+    return _whole_words(rules().answers.prices)
+
+
 def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
 
@@ -343,7 +367,7 @@ def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
         return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
 
     named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
-    of_rules = {kind: holds(kind) for kind in (_CAUSE, "time", "number", "amount", "price")}
+    of_rules = {kind: holds(kind) for kind in (_CAUSE, "time", "number", "amount", _PRICE)}
     return {**of_rules, "name": named, "place": named}
 
 

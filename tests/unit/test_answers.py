@@ -56,6 +56,16 @@ def test_a_second_sentence_about_as_good_comes_along_in_reading_order() -> None:
             ["La batería del grupo cuesta 289 euros."],
         ),
         (
+            "¿Cuánto cuesta el pan de calabaza?",
+            "Probamos el pan de calabaza. Gustó. Sale a las diez.\n\n- Precio: 4,20 la pieza.",
+            ["Probamos el pan de calabaza.", "- Precio: 4,20 la pieza."],
+        ),
+        (
+            "¿Cuánto costó el ascensor del portal?",
+            "El ascensor del portal se paró. Vino Luis. Nadie supo más. El seto costó 90 €.",
+            ["El ascensor del portal se paró."],
+        ),
+        (
             "¿Cuánto mide la puerta del almacén?",
             "La puerta del almacén es de roble. Tres metros de alto.",
             ["La puerta del almacén es de roble.", "Tres metros de alto."],
