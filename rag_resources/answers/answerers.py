@@ -52,7 +52,7 @@ EXTRACTIVE_VERSION = version_of(
         question_rules("es").kinds,
         sentence_model().model_dump(mode="json"),
     ],
-    first="7f8dd999c8870467",
+    first="90a891de392d324d",
 )
 """Change this whenever the same passages might give another answer."""
 

@@ -86,10 +86,12 @@ class AnswerRules:
     Attributes:
         held: By the kind of answer that a matching one may hold.
         prices: Of the beginning of a sentence that tells the price of what was named before.
+        causes: Of the beginning of a sentence that tells the cause of what was named before.
     """
 
     held: dict[str, list[str]]
     prices: list[str]
+    causes: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,11 +191,7 @@ def _prices_beside(
         return
     for item in ranked[1:]:
         is_beside = item.sentence.passage == ranked[0].sentence.passage and not item.names_only
-        if (
-            is_beside
-            and item.has_figure
-            and _prices().match(fold(item.sentence.text).lstrip(_LIST_MARKS))
-        ):
+        if is_beside and item.has_figure and _begins(item.sentence, _prices()):
             yield item
 
 
@@ -210,7 +206,7 @@ def _with_cause(
     first = ranked[0].sentence
     stated = find_statements(passages[first.passage].text)
     causes = [own.cause for own in stated if own.marker.overlaps(first.span)]
-    if gives_cause(first.text) or any(cause.overlaps(first.span) for cause in causes):
+    if _tells_cause(first) or any(cause.overlaps(first.span) for cause in causes):
         return list(ranked)
     before = (
         item
@@ -218,7 +214,7 @@ def _with_cause(
         if item.sentence.passage == first.passage
         and any(cause.overlaps(item.sentence.span) for cause in causes)
     )
-    after = (item for item in _soon_after(ranked) if gives_cause(item.sentence.text))
+    after = (item for item in _soon_after(ranked) if _tells_cause(item.sentence))
     completing = next(chain(before, after), None)
     return _completed(ranked, completing) if completing else list(ranked)
 
@@ -335,6 +331,19 @@ def _patterns(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def _held() -> Mapping[str, re.Pattern[str]]:
     return {kind: _whole_words(own) for kind, own in rules().answers.held.items()}
+
+
+def _begins(sentence: Sentence, pattern: re.Pattern[str]) -> bool:
+    return pattern.match(fold(sentence.text).lstrip(_LIST_MARKS)) is not None
+
+
+def _tells_cause(sentence: Sentence) -> bool:
+    return gives_cause(sentence.text) or _begins(sentence, _causes())
+
+
+@cache
+def _causes() -> re.Pattern[str]:
+    return _whole_words(rules().answers.causes)
 
 
 @cache

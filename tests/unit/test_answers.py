@@ -97,6 +97,16 @@ def test_an_amount_that_soon_follows_comes_along(
             "Reventó una tubería y por eso se cerró el aula 3. Fue gracias al aviso de Ana.",
             ["Reventó una tubería y por eso se cerró el aula 3."],
         ),
+        *(
+            (f"Se cerró el aula 3. {cause}", ["Se cerró el aula 3.", cause])
+            for cause in (
+                "Era polvo de escayola.",
+                "La gotera viene de la junta del canalón.",
+                "El fallo está en la caldera.",
+                "Fue por una gotera.",
+                "El motivo que dieron es la gotera.",
+            )
+        ),
         ("Se cerró el aula 3. La clase va a la biblioteca.", ["Se cerró el aula 3."]),
     ],
 )
