@@ -3,6 +3,7 @@
 Their type is in `core.configuration`.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from rag_resources.core.configuration import (
     parse_configuration,
 )
 from rag_resources.core.errors import InvalidConfigurationError, unreadable
+from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
 from rag_resources.core.model_names import is_model_name, unknown_model
 from rag_resources.core.quoting import shown
@@ -170,26 +172,42 @@ def load_configuration(path: Path) -> NamedConfiguration:
     Raises:
         InvalidConfigurationError: The file is invalid; every problem is named.
     """
-    origin = Message.INVALID_CONFIGURATION.format(origin=path)
-    raw, lines = _read(path, headline=origin)
-    configuration = parse_configuration(raw, origin=str(path), lines=lines)
-    if unknown := [*_unknown_models(configuration.retrieval, lines)]:
-        raise InvalidConfigurationError(origin, unknown)
-    if configuration.name != path.stem:
-        problem = Message.CONFIGURATION_NAME.format(stem=path.stem, name=configuration.name)
-        raise InvalidConfigurationError(origin, [problem])
+    headline = Message.INVALID_CONFIGURATION.format(origin=path)
+    raw, lines = _read(path, headline=headline)
+    problems: list[str] = [*_wrong_names(raw, path, lines)]
+    try:
+        configuration = parse_configuration(raw, origin=str(path), lines=lines)
+    except InvalidConfigurationError as error:
+        problems = sorted([*error.problems, *problems], key=_line_of)
+        raise InvalidConfigurationError(headline, problems, **error.context) from error
+    if problems:
+        raise InvalidConfigurationError(headline, problems)
     return configuration
 
 
-def _unknown_models(config: RetrievalConfig, lines: Lines) -> Iterator[Text]:
-    """Yield why the models of a file are none, with the line and the name that was meant."""
-    named = {("model",): config.model, ("reranking", "model"): config.reranking.model}
-    for path, name in named.items():
-        if is_model_name(name):
-            continue
-        told = joined(": ", (".".join(("retrieval", *path)), unknown_model(name)))
-        line = lines.of(("retrieval", *path))
-        yield Message.PROBLEM_ON_LINE.format(line=line, problem=told) if line else told
+def _wrong_names(raw: Any, path: Path, lines: Lines) -> Iterator[Text]:
+    """Yield what is wrong with the names in a file: those of models, and its own."""
+    for place in (("retrieval", "model"), ("retrieval", "reranking", "model")):
+        name = _at(raw, place)
+        # Another value or text is refused as no name at all.
+        if isinstance(name, str) and re.fullmatch(MODEL_NAME, name) and not is_model_name(name):
+            told = joined(": ", (".".join(place), unknown_model(name)))
+            line = lines.of(place)
+            yield Message.PROBLEM_ON_LINE.format(line=line, problem=told) if line else told
+    own = _at(raw, ("name",))
+    if isinstance(own, str) and own != path.stem:
+        yield Message.CONFIGURATION_NAME.format(stem=path.stem, name=shown(own))
+
+
+def _at(raw: Any, place: Iterable[str]) -> Any:
+    """Return what stands at a path of keys; None if nothing does."""
+    for key in place:
+        raw = raw.get(key) if isinstance(raw, Mapping) else None
+    return raw
+
+
+def _line_of(problem: str) -> int:
+    return (problem.values.get("line") or 0) if isinstance(problem, Text) else 0
 
 
 def check_new_configuration(path: Path) -> None:

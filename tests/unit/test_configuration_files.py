@@ -88,6 +88,19 @@ def test_a_wrong_file_is_left_out_and_the_others_are_read(tmp_path: Path) -> Non
     assert refused.value.problems == [folder, key, method]
 
 
+def test_wrong_names_are_told_with_the_other_problems_of_a_file(tmp_path: Path) -> None:
+    """Whoever mends a file mends it once."""
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(
+        "name: other\ndescription: Mal.\nretrieval:\n  model: e5_smal\n  top_k:\n    retrieva: 9\n",
+        "utf-8",
+    )
+    name, model, key = problems(tmp_path)
+    assert name == f"{wrong}: {Message.CONFIGURATION_NAME.format(stem='wrong', name='other')}"
+    assert model.startswith(f"{wrong}: línea 4: retrieval.model: «e5_smal» no es una de")
+    assert key.startswith(f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida")
+
+
 def test_no_other_name_is_suggested_for_that_of_a_wrong_file(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(VALID, "utf-8")
     (tmp_path / "mina.yaml").write_text("name: [", "utf-8")
