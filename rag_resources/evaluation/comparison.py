@@ -5,6 +5,7 @@ The statistics are `core.comparison`, the attribution `core.attribution`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import FIRST_CITATION
@@ -100,7 +101,12 @@ def compare_evaluations(
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
             Message.COMPARISON_GOLDEN_DIFFERS.format(
-                before=before.golden_hash, after=after.golden_hash
+                before=before.configuration,
+                before_at=before.created_at.astimezone(UTC),
+                before_count=before.total_queries,
+                after=after.configuration,
+                after_at=after.created_at.astimezone(UTC),
+                after_count=after.total_queries,
             )
         )
     ids = (before.evaluation_id, after.evaluation_id)
