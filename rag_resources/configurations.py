@@ -189,7 +189,7 @@ def _wrong_names(raw: Any, path: Path, lines: Lines) -> Iterator[Text]:
     """Yield what is wrong with the names in a file: those of models, and its own."""
     for place in (("retrieval", "model"), ("retrieval", "reranking", "model")):
         name = _at(raw, place)
-        # Another value or text is refused as no name at all.
+        # What cannot be a name is told by `parse_configuration`.
         if isinstance(name, str) and re.fullmatch(MODEL_NAME, name) and not is_model_name(name):
             told = joined(": ", (".".join(place), unknown_model(name)))
             line = lines.of(place)

@@ -7,7 +7,7 @@ Making an answer of the best sentences belongs in `core.answers`.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -165,13 +165,18 @@ def rank_sentences(
 def _with_amount(
     question: str, ranked: Sequence[RankedSentence], language: str
 ) -> list[RankedSentence]:
-    """Mark the sentence that has the amount: soon after the first one, or a price in its passage.
+    """Mark the sentence after the first one that has the amount: soon, or anywhere as a price.
 
     If there is none, only those sentences are returned that have an amount and a word of what it is
     asked of, because another one is no answer; all of them if none has.
     """
-    soon = (item for item in _soon_after(ranked) if item.has_figure)
-    completing = next(chain(soon, _prices_beside(ranked, question, language)), None)
+    after = _after(ranked)
+    soon = (item for item in after[:COMPLETED_WITHIN] if item.has_figure)
+    is_price = _kind(question, language) == _PRICE
+    prices = (
+        item for item in after if is_price and item.has_figure and _begins(item.sentence, _prices())
+    )
+    completing = next(chain(soon, prices), None)
     if completing:
         return _completed(ranked, completing)
     subject = _beginnings(content(_without_kind(question, language), language))
@@ -181,18 +186,6 @@ def _with_amount(
         return item.has_figure and not item.names_only and bool(is_about)
 
     return list(filter(has_amount, ranked)) or list(ranked)
-
-
-def _prices_beside(
-    ranked: Sequence[RankedSentence], question: str, language: str
-) -> Iterator[RankedSentence]:
-    """Yield the sentences of the first one's passage that tell a price, if one is asked for."""
-    if _kind(question, language) != _PRICE:
-        return
-    for item in ranked[1:]:
-        is_beside = item.sentence.passage == ranked[0].sentence.passage and not item.names_only
-        if is_beside and item.has_figure and _begins(item.sentence, _prices()):
-            yield item
 
 
 def _with_cause(
@@ -214,13 +207,13 @@ def _with_cause(
         if item.sentence.passage == first.passage
         and any(cause.overlaps(item.sentence.span) for cause in causes)
     )
-    after = (item for item in _soon_after(ranked) if _tells_cause(item.sentence))
-    completing = next(chain(before, after), None)
+    soon = (item for item in _after(ranked)[:COMPLETED_WITHIN] if _tells_cause(item.sentence))
+    completing = next(chain(before, soon), None)
     return _completed(ranked, completing) if completing else list(ranked)
 
 
-def _soon_after(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
-    """Return the sentences that may complete the first one, in reading order."""
+def _after(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
+    """Return the sentences of the first one's passage that follow it, in reading order."""
     first = ranked[0].sentence
     after = [
         item
@@ -229,7 +222,7 @@ def _soon_after(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
         and item.sentence.span.start >= first.span.end
         and not item.names_only
     ]
-    return sorted(after, key=lambda item: item.sentence.span.start)[:COMPLETED_WITHIN]
+    return sorted(after, key=lambda item: item.sentence.span.start)
 
 
 def _completed(

@@ -61,6 +61,11 @@ def test_a_second_sentence_about_as_good_comes_along_in_reading_order() -> None:
             ["Probamos el pan de calabaza.", "- Precio: 4,20 la pieza."],
         ),
         (
+            "¿Cuánto cuesta el pan de calabaza?",
+            "Precio: 4,20 la hogaza. Probamos el pan de calabaza. Gustó.",
+            ["Probamos el pan de calabaza."],
+        ),
+        (
             "¿Cuánto costó el ascensor del portal?",
             "El ascensor del portal se paró. Vino Luis. Nadie supo más. El seto costó 90 €.",
             ["El ascensor del portal se paró."],
