@@ -25,7 +25,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui serve test coverage crash fuzz api-cases api-client mutation check bench bench-data bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage crash fuzz api-cases api-client mutation check bench bench-data bench-tables bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -105,7 +105,11 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 
-bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Make every table of README and docs in RESULTS, with DATA as below (two to three hours; goes on where it was stopped)
+bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Measure everything into RESULTS, with DATA as below, and write docs/measurements.md (two to three hours; goes on where it was stopped)
+	$(BIN)/python -m tests.benchmarks.measurements $(RESULTS)
+
+bench-tables: $(READY)  ## Write the tables of RESULTS into docs/measurements.md
+	$(BIN)/python -m tests.benchmarks.measurements $(RESULTS)
 
 bench-data:
 	@test -f '$(DATA)' || { echo 'Falta el fichero de preguntas: make bench DATA=xquad.es.json'; exit 1; }

@@ -1,7 +1,7 @@
 """Computes the signals of a response that its confidence depends on; see `core.confidence`.
 
 Of sixteen signals, these three separated right from wrong responses best, on the sample's questions
-for such choices; docs/quality.md has the figures. The scores of the lists alone did worse.
+for such choices; docs/measurements.md has figures. The scores of the lists alone did worse.
 """
 
 import math

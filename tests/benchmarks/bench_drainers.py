@@ -33,7 +33,7 @@ from tests.benchmarks.targets import report
 
 VECTORS_PER_CHUNK = 2
 SLEEP_S = 0.014
-"""For a passage: the processor time of e5 (docs/performance.md)."""
+"""For a passage: the processor time of e5 (docs/measurements.md)."""
 
 EVERYTHING = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 HELD = (0, 256, 1_024, 4_096, 16_384)

@@ -98,18 +98,14 @@ def defined_names(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("page", [ARCHITECTURE, GLOSSARY, EXTENDING])
-def test_the_files_that_pages_name_exist(page: str) -> None:
-    for name in re.findall(r"`((?:rag_assets|rag_resources|sql|tests)/[\w./]+)(?:::\w+)?`", page):
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_files_that_pages_name_exist(page: Path) -> None:
+    top = "rag_assets|rag_resources|sql|tests|benchmarks|deploy"
+    for name in re.findall(rf"`((?:{top})/[\w./-]+)(?:::\w+)?`", page.read_text("utf-8")):
         assert (ROOT / name).exists(), name
-
-
-def test_the_files_that_decisions_name_exist() -> None:
-    """As they are written there: from `rag_resources` on, or from the top."""
-    named = re.findall(r"`((?:\w+/)+\w+\.py)`", (DOCS / "decisions.md").read_text("utf-8"))
-    assert len(named) > 1
-    roots = (ROOT, ROOT / "rag_resources")
-    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
 
 
 def test_the_modules_that_docstrings_name_exist() -> None:
