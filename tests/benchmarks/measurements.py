@@ -3,8 +3,8 @@
     python -m tests.benchmarks.measurements [FOLDER]
 
 A marker `<!-- table FILE: HEADING -->` names a file of FOLDER (build/bench) and the beginning of
-the heading above the table, or of the table's own first line in a text file. What stands between it and
-`<!-- end -->` is replaced. A file that is not there leaves its table as it is.
+the heading above the table, or of the table's own first line in a text file. What stands between
+it and `<!-- end -->` is replaced. A file that is not there leaves its table as it is.
 """
 
 import re
