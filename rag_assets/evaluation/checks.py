@@ -63,11 +63,7 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
             {
                 "notes_gone": len(drift.gone),
                 "notes_edited": len(drift.edited),
-                "near_duplicates": len(drift.near_duplicates),
                 "category_mix_distance": drift.mix.distance if drift.mix else 0.0,
-                "every_configuration_right": len(drift.ceiling),
-                "no_configuration_right": len(drift.floor),
-                "deciding_questions": drift.deciding,
                 "findings": dg.MetadataValue.md(
                     "\n".join(f"- {line}" for line in findings[:EXAMPLES]) or "–"
                 ),

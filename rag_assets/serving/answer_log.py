@@ -1,4 +1,4 @@
-"""The answers of each month: misses beside false answers, readers' verdicts, and drift."""
+"""The answers of each month: misses beside false answers, and readers' verdicts."""
 
 from typing import Any
 
@@ -9,14 +9,10 @@ from rag_assets.runs.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.runs.partitions import batches, monthly
 from rag_resources.core.answer_log import AnswerFigures, Outcome
 from rag_resources.core.messages import Message
-from rag_resources.core.question_drift import QuestionDrift
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
 from rag_resources.resources import RagResource
-from rag_resources.retrieval.notices import INTENT_WORDS
 from rag_resources.settings import Settings
-
-LISTED = 20
 
 
 def build_answer_log_asset(settings: Settings) -> dg.AssetsDefinition:
@@ -35,15 +31,14 @@ def build_answer_log_asset(settings: Settings) -> dg.AssetsDefinition:
         rag.answer_log.delete_old()
 
         def month(window: TimeWindow) -> MonthOutcome:
-            figures, drift = rag.answer_log.figures(window), rag.answer_log.drift(window)
-            return MonthOutcome(month_metadata(figures, drift))
+            return MonthOutcome(month_metadata(rag.answer_log.figures(window)))
 
         yield from materialize_months(context, month)
 
     return answer_log
 
 
-def month_metadata(figures: AnswerFigures, drift: QuestionDrift) -> dict[str, Any]:
+def month_metadata(figures: AnswerFigures) -> dict[str, Any]:
     """Return a month's figures to plot, and its tables in Spanish; unknown figures are left out."""
     counts = figures.counts
     known = {
@@ -53,9 +48,6 @@ def month_metadata(figures: AnswerFigures, drift: QuestionDrift) -> dict[str, An
         "false_answers_expected": figures.false_answers,
         "latency_p50_ms": figures.p50_ms,
         "latency_p95_ms": figures.p95_ms,
-        "far_from_golden_share": drift.far_share,
-        "nearness_to_golden": drift.nearness,
-        "intent_mix_distance": drift.intents and drift.intents.distance,
     }
     return {
         "questions": figures.questions,
@@ -65,23 +57,7 @@ def month_metadata(figures: AnswerFigures, drift: QuestionDrift) -> dict[str, An
         "thumbs_down": figures.down,
         "citations_up": figures.citations_up,
         "citations_down": figures.citations_down,
-        "outcomes": _table(Message.TABLE_OUTCOMES, [tuple(counts[outcome] for outcome in Outcome)]),
-        "intents": _table(Message.TABLE_INTENTS, _intents(drift)),
-        "far_questions": _table(
-            Message.TABLE_FAR_QUESTIONS, [(question,) for question in drift.far[:LISTED]]
+        "outcomes": dg.MetadataValue.md(
+            markdown_table(Message.TABLE_OUTCOMES, [tuple(counts[outcome] for outcome in Outcome)])
         ),
     }
-
-
-def _intents(drift: QuestionDrift) -> list[tuple[str, str, str]]:
-    if drift.intents is None:
-        return []
-    before, now = drift.intents.before, drift.intents.now
-    return [
-        (INTENT_WORDS.get(name, name), f"{before.get(name, 0):.0%}", f"{now.get(name, 0):.0%}")
-        for name in sorted(before.keys() | now.keys())
-    ]
-
-
-def _table(head: str, rows: list[Any]) -> dg.MarkdownMetadataValue:
-    return dg.MetadataValue.md(markdown_table(head, rows))

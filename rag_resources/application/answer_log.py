@@ -1,7 +1,6 @@
-"""Use cases of the log of answers: recording them, feedback of readers, figures and drift."""
+"""Use cases of the log of answers: recording them, feedback of readers, and figures."""
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -21,8 +20,6 @@ from rag_resources.core.citations import numbered
 from rag_resources.core.confidence import Confidence, Silence
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.core.query import classify
-from rag_resources.core.question_drift import QuestionDrift, question_drift
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import storable
 from rag_resources.core.texts import to_stored
@@ -34,14 +31,11 @@ from rag_resources.store.answers import (
     ListedAnswer,
     asked_between,
     delete_old_answers,
-    dismiss_answer,
     fetch_feedback,
     find_answers,
     list_answers,
     write_feedback,
 )
-from rag_resources.store.golden import list_golden
-from rag_resources.store.golden_review import question_lexemes
 
 MAX_COMMENT_CHARS = 2_000
 
@@ -164,37 +158,10 @@ class AnswerLog:
         with self.database.transaction() as connection:
             return list_answers(connection, limit=limit)
 
-    def dismiss(self, answer_id: UUID | str) -> LoggedAnswer:
-        """Record that an answer's question is no golden one, so that it is not suggested again.
-
-        Raises:
-            InvalidParameterError: There is no such answer, or there are several.
-        """
-        with self.database.transaction() as connection:
-            answer = _find(connection, str(answer_id))
-            dismiss_answer(connection, answer.answer_id)
-        return replace(answer, dismissed_at=datetime.now(UTC))
-
     def figures(self, window: TimeWindow) -> AnswerFigures:
         """Return the figures of a period."""
         with self.database.transaction() as connection:
             return figures_of(asked_between(connection, window))
-
-    def drift(self, window: TimeWindow) -> QuestionDrift:
-        """Return how far the questions of a period are from the golden ones."""
-        with self.database.snapshot() as connection:
-            asked = asked_between(connection, window)
-            lexemes = question_lexemes(connection)
-            entries = list_golden(connection)
-        # By the rules for both, because a language model's intent cannot be compared.
-        intents = Counter(
-            classify(entry.query, self.settings.answer_language).value for entry in entries
-        )
-        told = [
-            replace(own, intent=classify(own.question, own.language).value) if own.question else own
-            for own in asked
-        ]
-        return question_drift(told, golden_lexemes=list(lexemes.values()), golden_intents=intents)
 
     def delete_old(self) -> None:
         """Delete the answers that are older than the settings allow."""

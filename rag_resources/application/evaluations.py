@@ -17,7 +17,6 @@ from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
-from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.answering import Answering
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
@@ -37,7 +36,6 @@ from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.fusion_training import FusionTraining, train_fusion
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
-from rag_resources.evaluation.power import read_power
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
@@ -254,15 +252,6 @@ class Evaluations:
         with self.database.snapshot() as connection:
             found = compare_by_name(connection, before, after, common_only=common_only)
         return found, found.comparison.inferiorities(self.settings.gate.margin)
-
-    def power(self, *, difference: float) -> GoldenPower:
-        """Return the power of the golden dataset to tell the evaluated configurations apart.
-
-        Raises:
-            RagError: See `read_power`.
-        """
-        with self.database.snapshot() as connection:
-            return read_power(connection, difference=difference)
 
     def attribute(
         self,

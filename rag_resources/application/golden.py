@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag_resources.configurations import load_configurations
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.golden_changes import GoldenChange, GoldenVersion
+from rag_resources.core.golden_changes import GoldenChange
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.database.pool import Database
 from rag_resources.golden.editing import add_entry, delete_entries, find_entry, update_entry
@@ -21,12 +20,11 @@ from rag_resources.golden.files import (
     read_golden,
     restore_golden,
 )
-from rag_resources.golden.review import review_drift, suggest_candidates
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import NoteName, name_notes
 from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
-from rag_resources.store.golden_history import golden_versions
+from rag_resources.store.golden_review import review_drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +174,7 @@ class Golden:
         with self.database.transaction() as connection:
             return find_broken(connection)
 
-    def versions(self) -> Sequence[GoldenVersion]:
-        """Return all versions of the dataset, oldest first."""
-        with self.database.transaction() as connection:
-            return golden_versions(connection)
-
     def drift(self) -> GoldenDrift:
-        """Return the questions that need review.
-
-        Evaluations of configurations without a file do not count.
-        """
-        configurations = load_configurations(self.settings.configuration_folders)
-        return review_drift(self.database, configurations)
-
-    def suggest(self, *, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Return questions with notes that may answer them too, for a person to judge."""
-        return suggest_candidates(self.database, limit=limit)
+        """Return the questions that need review."""
+        with self.database.snapshot() as connection:
+            return review_drift(connection)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, conclude, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, clean, console, say, table, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -114,16 +114,6 @@ def show(answer_id: AnswerId, as_json: JsonOption = False) -> None:
         write_json(shown.to_json())
     else:
         _show(shown)
-
-
-@command(app, "dismiss", Message.HELP_ANSWERS_DISMISS)
-def dismiss(answer_id: AnswerId, as_json: JsonOption = False) -> None:
-    """Do not suggest the question of an answer as a golden one."""
-    with application() as opened:
-        dismissed = opened.answer_log.dismiss(answer_id)
-    question = dismissed.question or dismissed.answer_id
-    fields = {"answerId": str(dismissed.answer_id), "dismissed": True}
-    conclude(Message.ANSWER_DISMISSED.format(question=question), fields, as_json=as_json)
 
 
 def _show(shown: "ShownAnswer") -> None:

@@ -1,7 +1,6 @@
 """`rag golden …`: golden questions. This module handles files of them.
 
-Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`, the power
-of the questions in `cli.golden_power`.
+Single questions are in `cli.golden_entries`.
 """
 
 from collections import Counter
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli import golden_entries, golden_power, golden_review
+from rag_resources.cli import golden_entries
 from rag_resources.cli.golden_entries import warn_of_source
-from rag_resources.cli.output import JsonOption, conclude, note, warn
+from rag_resources.cli.output import JsonOption, conclude, note, say, warn, write_json
 from rag_resources.cli.session import application, read_settings
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -154,6 +153,19 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
         )
 
 
+@command(app, "drift", Message.HELP_GOLDEN_DRIFT)
+def drift(as_json: JsonOption = False) -> None:
+    """List the questions that need review."""
+    with application() as opened:
+        found = opened.golden.drift()
+    if as_json:
+        write_json(found.to_json())
+        return
+    for finding in found.findings:
+        say(f"- {finding}")
+    say(found.summary)
+
+
 def _tell_misspelt(misspelt: "Sequence[str]") -> None:
     for problem in misspelt:
         warn(problem)
@@ -182,7 +194,3 @@ command(app, "show", Message.HELP_GOLDEN_SHOW)(golden_entries.show)
 command(app, "add", Message.HELP_GOLDEN_ADD)(golden_entries.add)
 command(app, "update", Message.HELP_GOLDEN_UPDATE)(golden_entries.update)
 command(app, "delete", Message.HELP_GOLDEN_DELETE)(golden_entries.delete)
-command(app, "history", Message.HELP_GOLDEN_HISTORY)(golden_review.history)
-command(app, "drift", Message.HELP_GOLDEN_DRIFT)(golden_review.drift)
-command(app, "suggest", Message.HELP_GOLDEN_SUGGEST)(golden_review.suggest)
-command(app, "power", Message.HELP_GOLDEN_POWER)(golden_power.power)

@@ -1,7 +1,6 @@
 """The log of answers: their rows, readers' verdicts, and the figures of a month.
 
-Rows are in `store.answers`; the log is written by `answers.log`. How the questions that were asked
-differ from the golden ones is in `core.question_drift`.
+Rows are in `store.answers`; the log is written by `answers.log`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,7 +110,6 @@ class LoggedAnswer:
         silence: As `Silence.to_json`; None if there was nothing to judge.
         stages: Milliseconds by stage.
         passages: The passages it was made from: `noteId`, `chunkId` and `score`, best first.
-        dismissed_at: When a person decided that the question is no golden one.
     """
 
     answer_id: UUID
@@ -136,7 +134,6 @@ class LoggedAnswer:
     degraded: tuple[str, ...] = ()
     citations: tuple[LoggedCitation, ...] = ()
     passages: tuple[Mapping[str, Any], ...] = ()
-    dismissed_at: datetime | None = None
 
     @property
     def note_ids(self) -> tuple[UUID, ...]:
@@ -179,8 +176,6 @@ class AskedQuestion:
     """A logged question with its outcome.
 
     Attributes:
-        question: None if texts are not kept.
-        lexemes: Its stems; empty without its text.
         false_answers: The share of unanswerable questions that were answered when the threshold in
             use was measured; None without a calibration.
         latency_ms: Time of retrieval and answer.
@@ -189,10 +184,6 @@ class AskedQuestion:
     """
 
     outcome: Outcome
-    question: str | None = None
-    lexemes: frozenset[str] = frozenset()
-    language: str = "es"
-    intent: str | None = None
     false_answers: float | None = None
     latency_ms: float = 0.0
     is_up: bool = False

@@ -28,8 +28,6 @@ from rag_resources.core.texts import Text, joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
-CANDIDATE_TAG = "candidata"
-"""Tag of a suggested entry, which is refused until a person has checked it and removed the tag."""
 # The normalised question is an index key, which must fit in a third of a page (2,704 bytes).
 _MAX_KEY_BYTES = 2_600
 # PostgreSQL can store neither NUL nor an unpaired surrogate.
@@ -367,8 +365,6 @@ def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
     ):
         reading.add(Message.GOLDEN_FIELD.format(field="tags", value=shown(value)))
         return ()
-    if any(tag.strip().casefold() == CANDIDATE_TAG for tag in value):
-        reading.add(Message.GOLDEN_CANDIDATE.format(tag=CANDIDATE_TAG))
     return tuple(value)
 
 

@@ -239,13 +239,11 @@ def find_version(versions: Sequence[GoldenVersion], moment: str) -> GoldenVersio
 
     Args:
         versions: Oldest first.
-        moment: A version number, a golden hash, or a time in ISO form (UTC by default), for the
-            dataset at that time. If several versions have the hash, the newest is returned: they do
-            not differ in anything that an evaluation depends on.
+        moment: A golden hash, or a time in ISO form (UTC by default), for the dataset at that time.
+            If several versions have the hash, the newest is returned: they do not differ in
+            anything that an evaluation depends on.
     """
     newest_first = versions[::-1]
-    if moment.isdecimal() and len(moment) < _HASH_DIGITS:
-        return next((each for each in newest_first if each.number == int(moment)), None)
     if len(moment) == _HASH_DIGITS and "-" not in moment:
         return next((each for each in newest_first if each.golden_hash == moment), None)
     try:

@@ -5,31 +5,21 @@ with a question.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.golden_duplicates import NearDuplicate, near_duplicates
-from rag_resources.core.golden_place_drift import QuestionPlace
+from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.messages import Message
-from rag_resources.core.metrics import DEPTH
+from rag_resources.core.quoting import shown
 
 MIX_SHIFT = 0.1
 """Total variation above which the category mix counts as shifted.
 
 A shift of the mix alone changes a mean over all questions, such as Hit_Rate@10, by at most this.
 """
-
-DECIDING_QUESTIONS = 6
-"""Fewest questions with different results that can show a difference between configurations.
-
-If five questions all flip one way, the exact McNemar test gives p = 0.0625; with six, p = 0.031.
-"""
-
-MIN_CONFIGURATIONS = 2
-"""Agreement is only reported from this many configurations on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +38,47 @@ class NoteState:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of an unchanged question in the latest evaluation of a configuration.
+class QuestionPlace:
+    """A place of a question that is no longer at its stored position.
 
     Attributes:
-        first_relevant_rank: 1-based, over distinct notes; None if no relevant note was found.
-        retrieved_note_ids: Distinct, best first.
+        note: Name of its note for display.
     """
 
-    configuration: str
-    golden_id: UUID
-    first_relevant_rank: int | None
-    retrieved_note_ids: tuple[UUID, ...]
+    entry: GoldenEntry
+    place: LocatedPlace
+    note: str
 
     @property
-    def is_hit(self) -> bool:
-        """Whether a relevant note is among the first ten."""
-        return self.first_relevant_rank is not None and self.first_relevant_rank <= DEPTH
+    def finding(self) -> str:
+        """What a person should check; empty if the exact text has only moved."""
+        place = self.place
+        values = {
+            "text": shown(place.stated.text),
+            "note": self.note,
+            "query": self.entry.query,
+            "golden_id": self.entry.golden_id,
+        }
+        if place.similarity is None:
+            return Message.DRIFT_PLACE_LOST.format(**values)
+        if place.similarity < 1:
+            return Message.DRIFT_PLACE_CHANGED.format(similarity=place.similarity, **values)
+        if place.is_doubtful:
+            return Message.DRIFT_PLACE_AMBIGUOUS.format(occurrences=place.occurrences, **values)
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        place = self.place
+        found = None if place.is_lost else {"start": place.start, "end": place.end}
+        return {
+            "id": str(self.entry.golden_id),
+            "query": self.entry.query,
+            "place": place.stated.to_json(),
+            "found": found,
+            "similarity": place.similarity,
+            "occurrences": place.occurrences,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +111,6 @@ class GoldenDrift:
         edited: Questions with relevant notes edited since the question was last written.
         mix: Compared with the evaluation behind the serving promotion, or with the latest one;
             None before the first evaluation.
-        near_duplicates: Most similar first.
-        configurations: How many configurations have an evaluation.
-        ceiling: Questions that every configuration answers in its first ten notes.
-        floor: Questions that none answers: hard ones, or wrong labels.
-        judged: Unchanged questions that at least two configurations were evaluated on.
         places: Places that an edit of their note moved, changed or removed.
     """
 
@@ -109,27 +118,12 @@ class GoldenDrift:
     gone: tuple[QuestionNotes, ...] = ()
     edited: tuple[QuestionNotes, ...] = ()
     mix: MixShift | None = None
-    near_duplicates: tuple[NearDuplicate, ...] = ()
-    configurations: int = 0
-    ceiling: tuple[GoldenEntry, ...] = ()
-    floor: tuple[GoldenEntry, ...] = ()
-    judged: int = 0
     places: tuple[QuestionPlace, ...] = ()
-
-    @property
-    def deciding(self) -> int:
-        """How many questions have different results for different configurations."""
-        return self.judged - len(self.ceiling) - len(self.floor)
 
     @property
     def mix_shifted(self) -> bool:
         """Whether a mean may have changed because of the mix alone."""
         return self.mix is not None and self.mix.distance > MIX_SHIFT
-
-    @property
-    def decides_nothing(self) -> bool:
-        """Whether all questions were evaluated and too few distinguish configurations."""
-        return 0 < self.questions == self.judged and self.deciding < DECIDING_QUESTIONS
 
     @property
     def findings(self) -> list[str]:
@@ -141,30 +135,6 @@ class GoldenDrift:
         ]
         if self.mix and self.mix_shifted:
             lines.append(Message.DRIFT_MIX.format(**_mix_in_words(self.mix)))
-        lines.extend(
-            Message.DRIFT_NEAR_DUPLICATE.format(
-                first=pair.first.query,
-                first_id=pair.first.golden_id,
-                second=pair.second.query,
-                second_id=pair.second.golden_id,
-                similarity=pair.similarity,
-            )
-            for pair in self.near_duplicates
-        )
-        lines.extend(
-            Message.DRIFT_FLOOR.format(
-                query=entry.query, golden_id=entry.golden_id, configurations=self.configurations
-            )
-            for entry in self.floor
-        )
-        if self.decides_nothing:
-            lines.append(
-                Message.DRIFT_DECIDES_NOTHING.format(
-                    deciding=self.deciding,
-                    configurations=self.configurations,
-                    needed=DECIDING_QUESTIONS,
-                )
-            )
         return lines
 
     @property
@@ -172,10 +142,6 @@ class GoldenDrift:
         """All findings in one line."""
         return Message.DRIFT_SUMMARY.format(
             questions=self.questions,
-            configurations=self.configurations,
-            ceiling=len(self.ceiling),
-            floor=len(self.floor),
-            deciding=self.deciding,
             findings=len(self.findings),
         )
 
@@ -194,18 +160,6 @@ class GoldenDrift:
             }
             if self.mix
             else None,
-            "nearDuplicates": [
-                {
-                    "ids": [str(pair.first.golden_id), str(pair.second.golden_id)],
-                    "queries": [pair.first.query, pair.second.query],
-                    "similarity": pair.similarity,
-                }
-                for pair in self.near_duplicates
-            ],
-            "configurations": self.configurations,
-            "everyConfigurationRight": [_entry_json(entry) for entry in self.ceiling],
-            "noConfigurationRight": [_entry_json(entry) for entry in self.floor],
-            "decidingQuestions": self.deciding,
             "findings": self.findings,
         }
 
@@ -215,8 +169,6 @@ def measure_drift(
     *,
     notes: Sequence[NoteState] = (),
     categories_before: Mapping[str, float] | None = None,
-    lexemes: Mapping[UUID, Set[str]] | None = None,
-    outcomes: Sequence[Outcome] = (),
     places: Sequence[QuestionPlace] = (),
 ) -> GoldenDrift:
     """Check the whole dataset.
@@ -225,11 +177,8 @@ def measure_drift(
         entries: Stored entries.
         notes: Relevant notes that changed.
         categories_before: Questions by category in the evaluation to compare with.
-        lexemes: The stems of every question, by golden id.
-        outcomes: Of the latest evaluation of every configuration.
         places: Places of stored entries that are no longer at their stored position.
     """
-    judged = _judged(entries, outcomes)
     return GoldenDrift(
         questions=len(entries),
         gone=_by_question(entries, [note for note in notes if note.gone]),
@@ -237,11 +186,6 @@ def measure_drift(
         mix=category_shift(categories_before, Counter(entry.category for entry in entries))
         if categories_before and entries
         else None,
-        near_duplicates=near_duplicates(entries, lexemes or {}),
-        configurations=len({outcome.configuration for outcome in outcomes}),
-        ceiling=tuple(entry for entry, hits in judged if all(hits)),
-        floor=tuple(entry for entry, hits in judged if not any(hits)),
-        judged=len(judged),
         places=tuple(places),
     )
 
@@ -257,17 +201,6 @@ def category_shift(before: Mapping[str, float], now: Mapping[str, float]) -> Mix
     categories = shares_before.keys() | shares_now.keys()
     distance = sum(abs(shares_now.get(c, 0) - shares_before.get(c, 0)) for c in categories) / 2
     return MixShift(shares_before, shares_now, distance)
-
-
-def _judged(
-    entries: Sequence[GoldenEntry], outcomes: Sequence[Outcome]
-) -> list[tuple[GoldenEntry, list[bool]]]:
-    """Return the questions evaluated by enough configurations, with the hits of each."""
-    hits: dict[UUID | None, list[bool]] = {}
-    for outcome in outcomes:
-        hits.setdefault(outcome.golden_id, []).append(outcome.is_hit)
-    found = [(entry, hits.get(entry.golden_id, [])) for entry in entries]
-    return [item for item in found if len(item[1]) >= MIN_CONFIGURATIONS]
 
 
 def _by_question(

@@ -457,7 +457,6 @@ class Message:
     GOLDEN_DUPLICATE_ID: Template
     GOLDEN_REPEATED: Template
     GOLDEN_ALIKE_STORED: Template
-    GOLDEN_CANDIDATE: Template
     GOLDEN_ENTRY_INVALID: Template
     GOLDEN_ID_UNKNOWN: Template
     GOLDEN_ID_AMBIGUOUS: Template
@@ -534,7 +533,6 @@ class Message:
     JUDGE_FAILED: Template
     NOT_JUDGED: Template
     ANSWER_FAILED: Template
-    POWER_DIFFERENCE: Template
 
     # dagster.toml
     JOB_REQUESTED_EVALUATIONS: Template
@@ -550,8 +548,6 @@ class Message:
     ASSET_RETRIEVAL_LOG: Template
     ASSET_ANSWER_LOG: Template
     TABLE_OUTCOMES: Template
-    TABLE_INTENTS: Template
-    TABLE_FAR_QUESTIONS: Template
     TABLE_RETRIEVALS: Template
     TABLE_STAGES: Template
     MONTHS_UNFINISHED: Template
@@ -1685,7 +1681,6 @@ class Message:
     HELP_ANSWERS: Template
     HELP_ANSWERS_LIST: Template
     HELP_ANSWERS_SHOW: Template
-    HELP_ANSWERS_DISMISS: Template
     HELP_RETRIEVE: Template
     HELP_QUESTION: Template
     HELP_CONFIG: Template
@@ -1727,11 +1722,7 @@ class Message:
     HELP_GOLDEN_ADD: Template
     HELP_GOLDEN_UPDATE: Template
     HELP_GOLDEN_DELETE: Template
-    HELP_GOLDEN_HISTORY: Template
     HELP_GOLDEN_DRIFT: Template
-    HELP_GOLDEN_SUGGEST: Template
-    HELP_GOLDEN_POWER: Template
-    HELP_GOLDEN_DIFFERENCE: Template
     HELP_GOLDEN_ID: Template
     HELP_GOLDEN_QUERY: Template
     HELP_GOLDEN_NOTE: Template
@@ -1811,20 +1802,11 @@ class Message:
     COLUMN_TAGS: Template
     COLUMN_CREATED: Template
     COLUMN_UPDATED: Template
-    COLUMN_VERSION: Template
-    COLUMN_CHANGED: Template
-    COLUMN_ORIGIN: Template
     COLUMN_ASKED: Template
     COLUMN_OUTCOME: Template
     COLUMN_CITATIONS: Template
     COLUMN_VERDICTS: Template
-    COLUMN_INSERTED: Template
-    COLUMN_UPDATED_COUNT: Template
-    COLUMN_DELETED: Template
-    COLUMN_HASH: Template
     COLUMN_NOTE: Template
-    COLUMN_SNIPPET: Template
-    COLUMN_CONFIGURATIONS: Template
     GROUP_CATEGORY: Template
     GROUP_DIFFICULTY: Template
     GROUP_TAG: Template
@@ -1855,20 +1837,13 @@ class Message:
     GOLDEN_DELETED: Template
     GOLDEN_CONFIRM: Template
     WORDS_YES: Template
-    GOLDEN_BY_HAND: Template
-    GOLDEN_OLDER: Template
     GOLDEN_LIMIT: Template
-    GOLDEN_SUGGESTED: Template
-    GOLDEN_ASKED_DOWN: Template
-    GOLDEN_ASKED_MISS: Template
-    GOLDEN_ASKED: Template
     FEEDBACK_STORED: Template
     FEEDBACK_CITATION_STORED: Template
     FEEDBACK_OF_ANSWER: Template
     FEEDBACK_OF_CITATION: Template
     VERDICT_UP: Template
     VERDICT_DOWN: Template
-    ANSWER_DISMISSED: Template
     ANSWER_GIVEN: Template
     ASKED_SEARCHED: Template
     COLUMN_ABBREVIATION: Template
@@ -1883,7 +1858,6 @@ class Message:
     OUTCOME_MISSED: Template
     OUTCOME_WITHHELD: Template
     OUTCOME_FAILED: Template
-    GOLDEN_NO_SUGGESTIONS: Template
     DRIFT_SUMMARY: Template
     DRIFT_GONE: Template
     DRIFT_EDITED: Template
@@ -1891,22 +1865,6 @@ class Message:
     DRIFT_PLACE_CHANGED: Template
     DRIFT_PLACE_AMBIGUOUS: Template
     DRIFT_MIX: Template
-    DRIFT_NEAR_DUPLICATE: Template
-    DRIFT_FLOOR: Template
-    DRIFT_DECIDES_NOTHING: Template
-    COLUMN_DISCORDANT: Template
-    COLUMN_SPREAD: Template
-    COLUMN_MORE: Template
-    POWER_TITLE: Template
-    POWER_OBSERVED: Template
-    POWER_MEASURED_ON: Template
-    POWER_SAME: Template
-    POWER_ASSUMED: Template
-    POWER_ASSUMPTION: Template
-    POWER_METHOD: Template
-    POWER_SMALLEST: Template
-    POWER_NONE: Template
-    POWER_TOO_MANY: Template
     GOLDEN_EXPORTED: Template
     GOLDEN_EXPORT_EXISTS: Template
     GOLDEN_VALID: Template

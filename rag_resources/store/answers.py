@@ -19,7 +19,6 @@ from rag_resources.core.answer_log import (
     Outcome,
     Verdict,
 )
-from rag_resources.core.golden_asked import DoubtfulAnswer
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -117,10 +116,6 @@ def asked_between(connection: Connection, window: TimeWindow) -> list[AskedQuest
     return [
         AskedQuestion(
             outcome=Outcome(row.outcome),
-            question=row.question,
-            lexemes=frozenset(row.lexemes or ()),
-            language=row.language,
-            intent=row.intent,
             false_answers=(row.silence or {}).get("falseAnswers"),
             latency_ms=row.stages.get("whole", 0.0),
             is_up=row.up,
@@ -130,27 +125,6 @@ def asked_between(connection: Connection, window: TimeWindow) -> list[AskedQuest
         )
         for row in rows
     ]
-
-
-def answers_to_review(connection: Connection) -> list[DoubtfulAnswer]:
-    """Return the answers whose questions may become golden ones, latest first."""
-    return [
-        DoubtfulAnswer(
-            row.id,
-            row.asked_at,
-            row.question,
-            row.intent,
-            tuple(row.note_ids),
-            row.is_down,
-            row.dismissed,
-        )
-        for row in queries().answers_to_review(connection)
-    ]
-
-
-def dismiss_answer(connection: Connection, answer_id: UUID) -> None:
-    """Record that an answer's question is no golden one."""
-    queries().dismiss_answer(connection, answer_id=answer_id)
 
 
 def _row(answer: LoggedAnswer) -> dict[str, Any]:
@@ -209,5 +183,4 @@ def _answer(row: Any) -> LoggedAnswer:
         degraded=tuple(row.degraded),
         citations=tuple(LoggedCitation.from_json(own) for own in row.citations),
         passages=tuple(row.passages),
-        dismissed_at=row.dismissed_at,
     )

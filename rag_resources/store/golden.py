@@ -216,11 +216,6 @@ def import_entries(
     return GoldenImport(changes, kept, deleted, list(orphaned))
 
 
-def deleted_queries(connection: Connection) -> set[str]:
-    """Return the normalised questions that a person deleted."""
-    return {row.normalized_query for row in queries().deleted_golden(connection)}
-
-
 def _without_deleted(
     connection: Connection, stored: Sequence[GoldenEntry], entries: Sequence[GoldenEntry]
 ) -> tuple[list[GoldenEntry], list[str]]:

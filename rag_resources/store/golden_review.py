@@ -1,64 +1,50 @@
-"""Data for a review of the golden dataset.
+"""Reads what a review of the golden dataset needs, and has `core.golden_drift` judge it."""
 
-`core.golden_drift` and `core.golden_candidates` interpret it.
-"""
+from collections.abc import Sequence
 
-from collections.abc import Iterable
-from typing import Any
-from uuid import UUID
-
-from rag_resources.core.golden_drift import NoteState, Outcome
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_drift import GoldenDrift, NoteState, QuestionPlace, measure_drift
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.comparison import name_notes
+from rag_resources.store.golden import list_golden, locate_places
 
 _CATEGORY = "category:"
 
 
-def note_states(connection: Connection) -> list[NoteState]:
-    """Return the relevant notes deleted, expired or edited since the last write of a question."""
-    rows = queries().golden_note_states(connection)
-    return [NoteState(row.golden_id, row.note_id, row.name, row.gone) for row in rows]
+def review_drift(connection: Connection) -> GoldenDrift:
+    """Check the whole dataset for drift.
 
+    The mix of categories is compared with that of the evaluation that the serving promotion is
+    based on; if that is unknown, with the latest one.
 
-def question_lexemes(connection: Connection) -> dict[UUID, frozenset[str]]:
-    """Return the stemmed words of every question, with and without accents, by golden id."""
-    rows = queries().golden_lexemes(connection)
-    return {row.golden_id: frozenset(row.lexemes) for row in rows}
-
-
-def latest_outcomes(connection: Connection) -> list[Outcome]:
-    """Return the results of the latest evaluation of every configuration, by configuration.
-
-    Questions that failed, or were edited since the evaluation, are left out.
+    Args:
+        connection: In a snapshot.
     """
-    return _outcomes(queries().golden_outcomes(connection))
-
-
-def reviewed_outcomes(connection: Connection) -> list[Outcome]:
-    """Return the evaluations' results for each question at the time it was last written."""
-    return _outcomes(queries().reviewed_outcomes(connection))
-
-
-def _outcomes(rows: Iterable[Any]) -> list[Outcome]:
-    return [
-        Outcome(
-            row.configuration,
-            row.golden_id,
-            row.first_relevant_rank,
-            tuple(row.retrieved_note_ids),
-        )
-        for row in rows
-    ]
-
-
-def reference_categories(connection: Connection) -> dict[str, float]:
-    """Count the questions by category in the evaluation that the serving promotion is based on.
-
-    If that evaluation is unknown, the latest one is used; empty before the first.
-    """
+    entries = list_golden(connection)
+    states = queries().golden_note_states(connection)
     breakdown = queries().reference_breakdown(connection) or {}
-    return {
-        name.removeprefix(_CATEGORY): means["queries"]
-        for name, means in breakdown.items()
-        if name.startswith(_CATEGORY)
-    }
+    return measure_drift(
+        entries,
+        notes=[NoteState(row.golden_id, row.note_id, row.name, row.gone) for row in states],
+        categories_before={
+            name.removeprefix(_CATEGORY): means["queries"]
+            for name, means in breakdown.items()
+            if name.startswith(_CATEGORY)
+        },
+        places=_displaced(connection, entries),
+    )
+
+
+def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[QuestionPlace]:
+    located = locate_places(connection, entries)
+    displaced = [
+        (entry, place)
+        for entry in entries
+        for place in located.get(str(entry.golden_id), ())
+        if not place.is_as_stated
+    ]
+    names = name_notes(connection, [place.stated.note_id for _, place in displaced])
+    return [
+        QuestionPlace(entry, place, names[place.stated.note_id].name) for entry, place in displaced
+    ]

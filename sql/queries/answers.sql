@@ -1,5 +1,5 @@
 -- name: insert_answer*!
--- params:  the columns of answers but tenant_id and dismissed_at
+-- params:  the columns of answers but tenant_id
 INSERT INTO answers (
     id, asked_at, question, searched, sentences, filters, language, intent, configuration, config_hash, embedding_model,
     answerer, language_model, prompt_tokens, completion_tokens, outcome, confidence, silence, stages, degraded,
@@ -24,7 +24,7 @@ WHERE a.tenant_id = current_tenant() AND a.asked_at < now() - make_interval(days
 SELECT
     a.id, a.asked_at, a.question, a.searched, a.sentences, a.filters, a.language, a.intent, a.configuration,
     a.config_hash, a.embedding_model, a.answerer, a.language_model, a.prompt_tokens, a.completion_tokens, a.outcome,
-    a.confidence, a.silence, a.stages, a.degraded, a.citations, a.passages, a.note_ids, a.dismissed_at
+    a.confidence, a.silence, a.stages, a.degraded, a.citations, a.passages, a.note_ids
 FROM answers AS a
 WHERE a.tenant_id = current_tenant() AND a.id BETWEEN :first AND :last
 ORDER BY a.id LIMIT 2;
@@ -59,15 +59,13 @@ SELECT f.citation, f.verdict, f.comment, f.given_at FROM feedback AS f
 WHERE f.tenant_id = current_tenant() AND f.answer_id = :answer_id ORDER BY f.citation;
 
 -- name: answers_between
--- The logged questions of a period, from which the log's figures are computed, each with the stems of its words.
+-- The logged questions of a period, from which the log's figures are computed.
 -- params:  first timestamptz, after_last timestamptz
--- returns: question text or null, lexemes text[] or null, language text, intent text or null, outcome text,
---          silence jsonb or null, stages jsonb, up bool, down bool (the verdict on the whole),
+-- returns: outcome text, silence jsonb or null, stages jsonb, up bool, down bool (the verdict on the whole),
 --          citations_up bigint, citations_down bigint
 -- index:   answers_asked_idx
 SELECT
-    a.question, tsvector_to_array(spanish_tsvector(a.question)) AS lexemes, a.language, a.intent, a.outcome, a.silence,
-    a.stages,
+    a.outcome, a.silence, a.stages,
     coalesce(bool_or(f.verdict = 'up') FILTER (WHERE f.citation = 0), FALSE) AS up,
     coalesce(bool_or(f.verdict = 'down') FILTER (WHERE f.citation = 0), FALSE) AS down,
     count(*) FILTER (WHERE f.citation > 0 AND f.verdict = 'up') AS citations_up,
@@ -77,30 +75,3 @@ LEFT JOIN feedback AS f ON f.tenant_id = a.tenant_id AND f.answer_id = a.id
 WHERE a.tenant_id = current_tenant() AND a.asked_at >= :first AND a.asked_at < :after_last
 GROUP BY a.tenant_id, a.id
 ORDER BY a.asked_at, a.id;
-
--- name: answers_to_review
--- Answers that found nothing, answers that a reader found wrong, and answers whose question a person dismissed.
--- returns: id uuid, asked_at timestamptz, question text, intent text or null, note_ids uuid[] (of the passages, best
---          first), is_down bool, dismissed bool, latest first
--- index:   answers_asked_idx
-WITH denied AS (
-    SELECT DISTINCT d.answer_id FROM feedback AS d WHERE d.tenant_id = current_tenant() AND d.verdict = 'down'
-)
-
-SELECT
-    a.id, a.asked_at, a.question, a.intent, a.dismissed_at IS NOT NULL AS dismissed, f.answer_id IS NOT NULL AS is_down,
-    (
-        SELECT coalesce(array_agg((p.passage ->> 'noteId')::uuid ORDER BY p.place), '{}')
-        FROM jsonb_array_elements(a.passages) WITH ORDINALITY AS p (passage, place)
-    ) AS note_ids
-FROM answers AS a
-LEFT JOIN denied AS f ON f.answer_id = a.id
-WHERE
-    a.tenant_id = current_tenant() AND a.question IS NOT NULL
-    AND (a.outcome IN ('missed', 'withheld') OR f.answer_id IS NOT NULL OR a.dismissed_at IS NOT NULL)
-ORDER BY a.asked_at DESC, a.id;
-
--- name: dismiss_answer!
--- params:  answer_id uuid
--- index:   answers_pkey
-UPDATE answers AS a SET dismissed_at = now() WHERE a.tenant_id = current_tenant() AND a.id = :answer_id;

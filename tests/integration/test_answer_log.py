@@ -16,7 +16,7 @@ from rag_assets.serving.answer_log import build_answer_log_asset
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
 from rag_resources.core.answer_log import LoggedAnswer, Outcome, Verdict
-from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -176,24 +176,6 @@ def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
         assert error.value.code == message.code
 
 
-def test_a_miss_and_a_thumbs_down_become_candidates_until_they_are_dismissed(
-    opened: Callable[..., Application], note: UUID
-) -> None:
-    app = opened()
-    good, bad, missed = ask(app), ask(app, "¿Qué cenamos?"), ask(app, "¿xilófono?")
-    app.answer_log.give_feedback(good.answer_id, "up")
-    app.answer_log.give_feedback(bad.answer_id, "down")
-    suggested = app.golden.suggest(limit=10)
-    assert [own["query"] for own in suggested] == ["¿Qué cenamos?", "¿xilófono?"]
-    assert suggested[0]["relevantNoteIds"] == [str(note)]
-    with pytest.raises(InvalidGoldenDatasetError):
-        app.golden.import_rows(list(suggested), name="x", origin="x", replace=False)
-    complete = dict(suggested[0]) | {"expectedAnswer": "Sopa.", "difficulty": 1, "tags": []}
-    app.golden.import_rows([complete], name="x", origin="x", replace=False)
-    app.answer_log.dismiss(missed.answer_id)
-    assert app.golden.suggest(limit=10) == []
-
-
 @pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
 def test_the_asset_tells_the_figures_of_a_month(
     opened: Callable[..., Application], database_url: str, note: UUID
@@ -228,8 +210,6 @@ def test_the_asset_tells_the_figures_of_a_month(
     told = {name: value.value for name, value in made.metadata.items()}
     counted = [told[label(field)] for field in ("questions", "miss_rate", "thumbs_up")]
     assert counted == [2, 0.5, 1]
-    assert told[label("far_from_golden_share")] == 0.5
-    assert "| ¿xilófono? |" in told[label("far_questions")]
     assert "| 1 | 1 | 0 | 0 | 0 |" in told[label("outcomes")]
 
 
@@ -304,8 +284,5 @@ def test_the_commands_show_and_judge_answers(
     assert short in listed
     assert "+1 −1" in listed
     assert rag("answers", "list", "--json").json["answers"][0]["thumbsDown"] == 1
-    assert "un lector dijo que no (1)" in rag("golden", "suggest").out
-    assert rag("answers", "dismiss", short).code == 0
-    assert "un lector dijo que no" not in rag("golden", "suggest").out
     for wrong in (("ffffffff", "up"), (short, "regular"), (short, "up", "--citation", "7")):
         assert rag("feedback", *wrong).code == 2

@@ -6,24 +6,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
-from uuid import UUID
 
 import pytest
-from psycopg.types.json import Jsonb
 
-from rag_resources.configurations import DEFAULT_CONFIGURATION
-from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.evaluation import QueryOutcome, summarize
-from rag_resources.core.golden import golden_hash
+from rag_resources.core.golden_changes import GoldenVersion
 from rag_resources.core.messages import Message
-from rag_resources.core.power import Discordance, requirement
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
-from tests.stored_evaluations import Asked, forge, store_evaluation
 
 NOTES = ("gata", "furgo", "viaje", "tren")
 QUESTION = "¿Por dónde se escapó la gata?"
@@ -69,6 +61,11 @@ def added(rag: Rag, *options: str) -> str:
 def entries(rag: Rag, *options: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = rag("list", "--json", *options).json["entries"]
     return rows
+
+
+def versions(database: Database) -> list[GoldenVersion]:
+    with database.transaction() as connection:
+        return golden_versions(connection)
 
 
 def test_a_file_is_judged_as_an_import_would_and_nothing_is_written(
@@ -146,7 +143,7 @@ def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag)
     assert Message.GOLDEN_ALIKE_STORED.format(golden_id=golden_id) in refused.err
 
 
-def test_a_question_from_its_birth_to_its_end(rag: Rag) -> None:
+def test_a_question_from_its_birth_to_its_end(rag: Rag, database: Database) -> None:
     golden_id = added(rag, "--tag", "casa")
     (row,) = entries(rag)
     assert (row["id"], row["tags"], row["difficulty"]) == (golden_id, ["casa"], 2)
@@ -166,8 +163,8 @@ def test_a_question_from_its_birth_to_its_end(rag: Rag) -> None:
 
     assert rag("delete", golden_id[:6], "--yes").code == 0
     assert entries(rag) == []
-    origins = [version["origin"] for version in rag("history", "--json").json["versions"]]
-    assert origins == ["rag golden delete", "rag golden update", "rag golden add"]
+    origins = [version.origin for version in versions(database)]
+    assert origins == ["rag golden add", "rag golden update", "rag golden delete"]
 
 
 def test_a_new_question_needs_no_option(rag: Rag) -> None:
@@ -331,7 +328,9 @@ def test_a_file_that_is_no_json_is_told_where_and_why(
         assert refused.err.rstrip().endswith(f"- {reason}")
 
 
-def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_path: Path) -> None:
+def test_an_import_says_what_it_took_away_and_how_to_have_it_back(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
     added(rag)
     first, second = tmp_path / "uno.json", tmp_path / "dos.json"
     rag("export", first)
@@ -343,14 +342,16 @@ def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_
     assert "preguntas nuevas: 0; cambiadas: 0; borradas: 1." in replaced.out
     assert Message.GOLDEN_RECOVER in replaced.err
     back = tmp_path / "vuelta.json"
-    assert rag("export", back, "--at", "2").code == 0
+    assert rag("export", back, "--at", versions(database)[-2].golden_hash).code == 0
     assert json.loads(back.read_text()) == json.loads(second.read_text())
     assert "preguntas nuevas: 1; cambiadas: 0; borradas: 0." in rag("import", back).out
     unknown = rag("export", back, "--at", "77")
     assert (unknown.code, "«77»" in unknown.err) == (2, True)
 
 
-def test_an_import_leaves_alone_what_a_person_entered(rag: Rag, tmp_path: Path) -> None:
+def test_an_import_leaves_alone_what_a_person_entered(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
     """Without --replace; what the file itself brought follows the file."""
     path = tmp_path / "oro.json"
     fields = {"relevantNotes": ["gata"], "expectedAnswer": "Sí.", "category": "factual"}
@@ -379,8 +380,7 @@ def test_an_import_leaves_alone_what_a_person_entered(rag: Rag, tmp_path: Path) 
 
     assert "borradas: 3." in rag("import", other, "--replace").out
     assert [entry["query"] for entry in entries(rag)] == ["¿D?"]
-    (before,) = (v for v in rag("history", "--json").json["versions"][1:2])
-    restored = rag("restore", str(before["version"]))
+    restored = rag("restore", versions(database)[-2].golden_hash)
     assert "recuperadas 3; cambiadas 0; borradas 0." in restored.out
     again = {entry["query"]: entry for entry in entries(rag)}
     assert again.keys() == {"¿A?", "¿C?", "¿D?", QUESTION}
@@ -408,24 +408,6 @@ def test_only_a_moment_of_the_history_is_restored(rag: Rag) -> None:
     assert len(entries(rag)) == 1
 
 
-def test_the_history_shows_the_newest_versions(rag: Rag, database: Database) -> None:
-    golden_id = added(rag)
-    with database.transaction() as connection:
-        connection.execute("UPDATE golden_dataset SET difficulty = 3")
-        now = golden_hash(list_golden(connection))
-    newest, oldest = rag("history", "--json").json["versions"]
-    assert (newest["goldenHash"], newest["origin"]) == (now, "")
-    (change,) = newest["changes"]
-    assert (change["operation"], change["before"]["difficulty"]) == ("update", 2)
-    assert (change["after"]["difficulty"], change["after"]["id"]) == (3, golden_id)
-    assert (oldest["version"], oldest["questions"]) == (1, 1)
-    shown = rag("history").out
-    assert now in shown
-    assert "(sin «rag», por rag)" in shown
-    assert "Versiones anteriores que no se muestran: 1." in rag("history", "--limit", "1").out
-    assert rag("history", "--limit", "0").code == 2
-
-
 def test_drift_is_said_in_words_and_json(rag: Rag, database: Database) -> None:
     golden_id = added(rag)
     sound = rag("drift")
@@ -444,79 +426,7 @@ def test_drift_is_said_in_words_and_json(rag: Rag, database: Database) -> None:
     assert "(ya no existe)" in rag("show", golden_id).out
 
 
-def evaluated(database: Database, configuration: str, *found: str) -> None:
-    """An evaluation of the stored questions, all of which find the same notes."""
-    with database.transaction() as connection:
-        golden = list_golden(connection)
-        notes = tuple(note_id("default", "notes", name) for name in found)
-        outcomes = [QueryOutcome(entry, notes, 1.0, {}) for entry in golden]
-        context = EvaluationContext(
-            configuration=configuration,
-            config=RetrievalConfig(model="m"),
-            golden_hash=golden_hash(golden),
-            model_digest="",
-            index_version=1,
-        )
-        insert_evaluation(connection, context, summarize(outcomes), outcomes)
-
-
-def test_candidates_are_refused_until_a_person_has_judged_them(
-    rag: Rag, database: Database, tmp_path: Path
-) -> None:
-    golden_id = added(rag, "--tag", "casa")
-    assert rag("suggest").out.strip().endswith(Message.GOLDEN_NO_SUGGESTIONS)
-    evaluated(database, "una", "tren", "furgo", "viaje", "gata")
-    evaluated(database, "otra", "furgo", "gata")
-    evaluated(database, "más", "gata")
-    shown = rag("suggest")
-    assert "La nota de furgo." in shown.out
-    assert "La nota de tren." not in shown.out
-
-    path = tmp_path / "candidatas.json"
-    path.write_text(rag("suggest", "--json").out)
-    for call in (("validate",), ("import", "--replace"), ("import",)):
-        refused = rag(*call, path)
-        assert (refused.code, "«candidata»" in refused.err) == (2, True)
-
-    (row,) = json.loads(path.read_text())["entries"]
-    assert row["id"] == golden_id
-    (note,) = row["candidateNotes"]
-    assert (note["name"], note["configurations"]) == ("furgo", ["otra", "una"])
-    path.write_text(json.dumps([row | {"tags": ["casa"]}]))
-    assert "preguntas nuevas: 0; cambiadas: 1; borradas: 0." in rag("import", path).out
-    (accepted,) = entries(rag)
-    assert accepted["relevantNoteIds"] == [
-        str(note_id("default", "notes", name)) for name in ("gata", "furgo")
-    ]
-    assert rag("suggest", "--json").json == {"entries": []}
-    assert rag("suggest", "--limit", "0").code == 2
-
-
-def test_a_note_that_a_person_rejected_is_not_suggested_again(
-    rag: Rag, database: Database, tmp_path: Path
-) -> None:
-    """Not even by a later evaluation; one that nobody has been shown is."""
-    added(rag)
-    path = tmp_path / "candidatas.json"
-    for configuration in ("una", "otra"):
-        evaluated(database, configuration, "tren", "gata")
-    path.write_text(rag("suggest", "--json").out)
-    (row,) = json.loads(path.read_text())["entries"]
-    gata, tren = (str(note_id("default", "notes", name)) for name in ("gata", "tren"))
-    assert row["relevantNoteIds"] == [gata, tren]
-    path.write_text(json.dumps([row | {"relevantNoteIds": [gata], "tags": []}]))
-    assert rag("import", path).code == 0
-    assert rag("suggest", "--json").json == {"entries": []}
-
-    for configuration in ("una", "otra"):
-        evaluated(database, configuration, "tren", "furgo", "gata")
-    (again,) = rag("suggest", "--json").json["entries"]
-    assert [note["name"] for note in again["candidateNotes"]] == ["furgo"]
-
-
-@pytest.mark.parametrize(
-    "command", ["list", "show", "add", "update", "delete", "history", "drift", "suggest", "export"]
-)
+@pytest.mark.parametrize("command", ["list", "show", "add", "update", "delete", "drift", "export"])
 def test_every_help_page_is_in_spanish(rag: Rag, command: str) -> None:
     outcome = rag(command, "--help")
     assert outcome.code == 0
@@ -567,7 +477,9 @@ def test_a_place_that_is_none_is_refused(rag: Rag, place: str, reason: str) -> N
     assert entries(rag) == []
 
 
-def test_a_file_with_places_comes_back_whole_with_its_history(rag: Rag, tmp_path: Path) -> None:
+def test_a_file_with_places_comes_back_whole_with_its_history(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
     golden_id = added(rag, "--place", "gata=de gata")
     file = tmp_path / "oro.json"
     assert rag("export", file).code == 0
@@ -576,11 +488,8 @@ def test_a_file_with_places_comes_back_whole_with_its_history(rag: Rag, tmp_path
     assert "cambiadas: 0" in rag("import", file).out, "what a person changed stays"
     assert "cambiadas: 1" in rag("import", file, "--replace").out
     assert {"entries": entries(rag)} == exported
-    places = [
-        version["changes"][0]["after"]["places"][0]["start"]
-        for version in rag("history", "--json").json["versions"]
-    ]
-    assert places == [8, 0, 8]
+    changed = [version.changes[0].after for version in versions(database)]
+    assert [entry.places[0].start for entry in changed if entry] == [8, 0, 8]
 
 
 def test_an_edited_note_moves_its_places_and_drift_says_how_sure_that_is(
@@ -623,84 +532,3 @@ def test_an_edited_note_moves_its_places_and_drift_says_how_sure_that_is(
     assert (lost.code, "no está en la nota" in lost.err) == (2, True)
     assert rag("update", golden_id, "--place", "gata=Nada").code == 0
     assert "Por mirar: 0." in rag("drift").out
-
-
-def test_power_is_measured_on_the_newest_evaluation_of_what_serves(
-    rag: Rag, database: Database
-) -> None:
-    """It was promoted on an earlier one, of fewer questions."""
-    added(rag)
-    words = RetrievalConfig(strategy="fulltext")
-    relevant, other = UUID(int=1), UUID(int=2)
-
-    def evaluate(name: str, config: RetrievalConfig, hits: int, questions: int) -> UUID:
-        asked = [
-            Asked(n, [relevant], [relevant] if n < hits else [other]) for n in range(questions)
-        ]
-        return store_evaluation(database, name, asked, config=config)
-
-    config = RetrievalConfig()
-    promoted = evaluate("sirve", config, 8, 8)
-    with database.transaction() as connection:
-        forge(connection)
-        connection.execute(
-            "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
-            " VALUES (%s, 3, 'p', 'd', 0)",
-            (config.model,),
-        )
-        connection.execute(
-            "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
-            " VALUES ('sirve', %s, %s, %s, %s)",
-            (Jsonb(config.canonical), config.config_hash, config.model, promoted),
-        )
-    evaluate("sirve", config, 11, 11)
-    evaluate("fulltext", words, 9, 11)
-    measured = rag("power", "--json").json
-    assert measured["reference"] == "sirve"
-    (pair,) = measured["pairs"]
-    assert (pair["observedQueries"], pair["discordance"]) == (11, pytest.approx(2 / 11))
-    told = Message.POWER_MEASURED_ON.format(fewest=2, queries=3)
-    assert told not in rag("power").out
-    for question in ("¿Y el huerto?", "¿Y la furgoneta?"):
-        assert rag("add", question, *OPTIONS[2:]).code == 0
-    evaluate("fulltext", words, 1, 2)
-    assert told in rag("power").out
-
-
-def test_power_of_the_questions(rag: Rag, database: Database) -> None:
-    """By the discordance of stored evaluations, or by a stated assumption without any."""
-    none = rag("power")
-    assert (none.code, none.out) == (2, "")
-    assert Message.GOLDEN_EMPTY in none.err
-
-    added(rag)
-    assumed = rag("power")
-    assert assumed.code == 0
-    assert Message.POWER_ASSUMED in assumed.err
-    assert Message.POWER_NONE in assumed.err
-    assert "0.05" in assumed.out
-
-    relevant, other = UUID(int=1), UUID(int=2)
-    found = {DEFAULT_CONFIGURATION: 7, "fulltext": 10, "copy": 7}
-    for name, hits in found.items():
-        store_evaluation(
-            database,
-            name,
-            [Asked(n, [relevant], [relevant] if n < hits else [other]) for n in range(12)],
-        )
-    measured = rag("power", "--json", "--difference", "0.2").json
-    assert (measured["queries"], measured["reference"]) == (1, DEFAULT_CONFIGURATION)
-    (pair,) = measured["pairs"]
-    assert measured["same"] == ["copy"]  # It tells nothing.
-    assert (pair["configuration"], pair["observedQueries"]) == ("fulltext", 12)
-    assert pair["discordance"] == 0.25
-    assert pair["smallestDifference"] == {"hitRateAt10": None, "mrrAt10": None}
-    needed = requirement(0.2, Discordance(pair["discordance"], pair["spread"]))
-    assert needed.hit_rate is not None
-    assert needed.mrr is not None
-    assert pair["moreQueries"] == {"hitRateAt10": needed.hit_rate - 1, "mrrAt10": needed.mrr - 1}
-    shown = rag("power", "--difference", "0.2")
-    assert str(needed.hit_rate - 1) in shown.out
-    assert "fulltext" in shown.out
-    assert "copy" in shown.out
-    assert rag("power", "--difference", "2").code == 2

@@ -421,7 +421,6 @@ LISTS: tuple[tuple[str, ...], ...] = (
     ("document", "list", "--json"),
     ("golden", "list", "--json"),
     ("golden", "history", "--json"),
-    ("golden", "suggest", "--json"),
     ("answers", "list", "--json"),
     ("key", "list", "--json"),
     ("glossary", "list", "--json"),

@@ -182,7 +182,6 @@ GOLDENS: list[tuple[Any, list[str]]] = [
     ([{**GOOD, "difficulty": "2"}], ["difficulty", '"2"', "de 1 a 5"]),
     ([{**GOOD, "difficulty": True}], ["difficulty", "de 1 a 5"]),
     ([{**GOOD, "tags": "a"}], ["tags"]),
-    ([{**GOOD, "tags": ["candidata"]}], ["tags", "candidata", "bórrala"]),
     ([{**GOOD, "id": "x"}], ["id", "«x»"]),
     ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "entrada 1", "tildes"]),
     ([{**GOOD, "places": [{"note": "n", "text": "no está"}]}], ["places[0]", "no está"]),
