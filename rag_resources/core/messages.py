@@ -1238,6 +1238,7 @@ class Message:
     MODEL_IN_USE_RUNNING: Template
     EMBEDDING_INVALID: Template
     EMBEDDED_MODEL_MISSING: Template
+    OPENVINO_MISSING: Template
     EMBEDDED_MODEL_CORRUPT: Template
     LANGUAGE_MODEL_UNKNOWN: Template
     OLLAMA_HOST_INVALID: Template

@@ -16,7 +16,6 @@ from rag_resources.core.quoting import shown
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
 XLS = "application/vnd.ms-excel"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
 HTML = "text/html"
@@ -30,7 +29,6 @@ SUFFIXES: dict[str, str] = {
     ".docm": DOCX,
     ".xlsx": XLSX,
     ".xlsm": XLSX,
-    ".xlsb": XLSB,
     ".xls": XLS,
     ".ods": ODS,
     ".html": HTML,
@@ -47,7 +45,7 @@ SUFFIXES: dict[str, str] = {
 UNREAD = {
     *(".doc", ".dot", ".dotx", ".rtf", ".odt", ".ott", ".wps", ".pages", ".ppt", ".pptx", ".pps"),
     *(".ppsx", ".odp", ".key", ".numbers", ".epub", ".mobi", ".djvu", ".xps", ".tif", ".tiff"),
-    *(".eml", ".msg", ".zip", ".rar", ".7z", ".tar", ".gz"),
+    *(".eml", ".msg", ".zip", ".rar", ".7z", ".tar", ".gz", ".xlsb"),
 }
 """Suffixes of documents that no reader knows, which are reported; all others are ignored."""
 
@@ -66,7 +64,6 @@ _OTHER_STREAMS = tuple(
 _IN_ARCHIVES = {
     b"word/document": DOCX,
     b"xl/workbook.xml": XLSX,
-    b"xl/workbook.bin": XLSB,
     b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet": ODS,
 }
 _HTML = re.compile(

@@ -19,7 +19,6 @@ from rag_resources.documents.media_types import (
     PDF,
     TEXT,
     XLS,
-    XLSB,
     XLSX,
 )
 
@@ -28,7 +27,6 @@ READERS: Mapping[str, str] = {
     DOCX: "docx:DocxReader",
     HTML: "html:HtmlReader",
     XLSX: "workbook:WorkbookReader",
-    XLSB: "workbook:WorkbookReader",
     XLS: "workbook:WorkbookReader",
     ODS: "workbook:WorkbookReader",
     CSV: "csv_table:CsvReader",

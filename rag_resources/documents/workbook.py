@@ -1,4 +1,4 @@
-"""Reads workbooks: XLSX and ODS by their XML; XLS and XLSB by calamine.
+"""Reads workbooks: XLSX and ODS by their XML; XLS by calamine.
 
 calamine gives values without their number formats. So XLSX and ODS have readers of their own
 (`documents.workbook_xml`, `documents.workbook_ods`), and the formats of XLS are read separately.
@@ -34,7 +34,7 @@ from rag_resources.documents.workbook_ods import is_ods, read_ods
 from rag_resources.documents.workbook_xls import CellFormats, formats_by_sheet, general
 from rag_resources.documents.workbook_xml import KIND, is_xlsx, read_xlsx
 
-_OLD_KIND = "XLS/XLSB/ODS"
+_OLD_KIND = "XLS"
 _MANIFEST = "META-INF/manifest.xml"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")

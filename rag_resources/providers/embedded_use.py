@@ -19,7 +19,7 @@ from rag_resources.providers.e5_weights import file_digest
 from rag_resources.providers.inputs import clean, windows_of_chars
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
-from rag_resources.providers.workers import limit_blas_threads, numpy_runtime
+from rag_resources.providers.workers import limit_blas_threads
 
 _NAME = "use_multilingual"
 _DIMENSION = 512
@@ -94,7 +94,7 @@ class USEEmbedder(Embedder):
     @property
     def runtime(self) -> str:
         """What runs the model."""
-        return numpy_runtime()
+        return f"numpy {np.__version__}, f32"
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.

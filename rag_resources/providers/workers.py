@@ -8,7 +8,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 
@@ -16,11 +15,6 @@ from threadpoolctl import threadpool_limits
 def limit_blas_threads() -> None:
     """Limit every BLAS library of this process to one thread, permanently."""
     threadpool_limits(limits=1, user_api="blas")
-
-
-def numpy_runtime() -> str:
-    """The `Embedder.runtime` of a model that numpy computes."""
-    return f"numpy {np.__version__}, f32"
 
 
 @cache

@@ -23,7 +23,7 @@ from rag_resources.documents.workbook import WorkbookReader
 
 READERS: dict[str, type[DocumentReader]] = {
     ".docx": DocxReader,
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), WorkbookReader),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), WorkbookReader),
     **dict.fromkeys((".html", ".htm"), HtmlReader),
     **dict.fromkeys((".csv", ".tsv"), CsvReader),
     ".md": MarkdownReader,

@@ -1,18 +1,14 @@
-"""Speed of the embedded models: `python -m tests.benchmarks.bench_embedder [--runtimes]`.
+"""Speed of the embedded models: `python -m tests.benchmarks.bench_embedder`.
 
 Prints ratios to the machine's own float32 matrix product measured in the same run, since
-milliseconds depend on who else uses the cores. OPENBLAS_NUM_THREADS sets the threads. At the end,
-or alone with --runtimes, e5 in OpenVINO is compared with e5 in numpy, in turn in new processes.
+milliseconds depend on who else uses the cores. OPENBLAS_NUM_THREADS sets the threads.
 """
 
-import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 
 import numpy as np
 
@@ -24,7 +20,6 @@ from rag_resources.providers.protocols import Embedder
 _FLOP_PER_TOKEN = 12 * 2 * (4 * 384**2 + 2 * 384 * 1536)
 _PREFIX_AND_END_TOKENS = 6
 _ROUNDS = 5
-_TEXTS, _WORDS, _TURNS = 64, 75, 3
 _SENTENCE = (
     "La fotosíntesis convierte la luz solar en energía química dentro de los cloroplastos de las "
     "plantas verdes; por eso el oxígeno que respiramos depende en gran medida de los bosques. "
@@ -56,50 +51,7 @@ def note(index: int, n_words: int) -> str:
     return f"{index} " + " ".join(words[: n_words + index % 5 - 2])
 
 
-def embed_in(runtime: str) -> None:
-    """Embed the passages with one runtime, and print the seconds: of the clock, of processors."""
-    if runtime == "numpy":
-        sys.modules["openvino"] = None  # type: ignore[assignment]
-    e5, texts = E5Embedder(), [note(index, _WORDS) for index in range(_TEXTS)]
-    e5.embed_passages(texts[:8])
-    clock, processor = time.perf_counter(), time.process_time()
-    e5.embed_passages(texts)
-    spent = [time.perf_counter() - clock, time.process_time() - processor]
-    sys.stdout.write(json.dumps({"runtime": e5.runtime, "spent": spent}))
-
-
-def compare_runtimes() -> None:
-    """Print how many times as fast as numpy OpenVINO embeds passages."""
-    spent: dict[str, list[list[float]]] = {"openvino": [], "numpy": []}
-    for runtime in list(spent) * _TURNS:
-        command = [sys.executable, "-m", "tests.benchmarks.bench_embedder", "--embed", runtime]
-        told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        spent[runtime].append(told["spent"])
-        if len(spent[runtime]) == 1:
-            sys.stdout.write(f"{runtime}: {told['runtime']}\n")
-    per_s = {
-        runtime: [_TEXTS / median(own) for own in zip(*turns, strict=True)]
-        for runtime, turns in spent.items()
-    }
-    for number, second in enumerate(("of the clock", "of processor time")):
-        own, reference = per_s["openvino"][number], per_s["numpy"][number]
-        sys.stdout.write(
-            f"passages of {_WORDS} words a second {second}: OpenVINO {own:.1f}, "
-            f"numpy {reference:.1f}: {own / reference:.1f} times as many\n"
-        )
-
-
 def main() -> None:
-    """Measure and print."""
-    if sys.argv[1:2] == ["--embed"]:
-        embed_in(sys.argv[2])
-        return
-    if sys.argv[1:] != ["--runtimes"]:
-        measure()
-    compare_runtimes()
-
-
-def measure() -> None:
     """Print the speed of both models, by the length of the texts."""
     e5, use = E5Embedder(), USEEmbedder()
     write = sys.stdout.write

@@ -1,5 +1,6 @@
-"""The runtime of e5: OpenVINO against numpy, its tensor file, forks, no telemetry."""
+"""The runtime of e5: OpenVINO against a reference, its tensor file, forks, no telemetry."""
 
+import dataclasses
 import multiprocessing
 import os
 import re
@@ -9,19 +10,21 @@ import sys
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
 import platformdirs
 import pytest
 
+from rag_resources.core.errors import ModelMissingError
 from rag_resources.providers import e5_openvino, e5_tensors, embedded_e5
-from rag_resources.providers.e5_encoder import E5Encoder
 from rag_resources.providers.e5_openvino import OpenVinoEncoder
 from rag_resources.providers.e5_weights import Weights, file_digest, read_weights, weights_path
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.protocols import Vectors
 from rag_resources.settings import SAMPLE
+from tests.e5_reference import E5Reference
 
 ROOT = Path(__file__).parents[2]
 DIGEST = "1571fc9827503943"
@@ -70,13 +73,10 @@ def texts_of_the_sample() -> list[str]:
 
 
 def embed_with_numpy(weights: Weights, texts: list[str]) -> Vectors:
-    """The vectors as all versions before OpenVINO made them."""
     shared = embedded_e5._SHARED
     model = shared.get()
-    reference = embedded_e5._Model(
-        model.tokenizer, E5Encoder(weights), model.start_id, model.end_id
-    )
-    shared._model = reference
+    reference: Any = E5Reference(weights)
+    shared._model = dataclasses.replace(model, encoder=reference)
     try:
         return E5Embedder().embed_passages(texts)
     finally:
@@ -100,7 +100,7 @@ def test_float32_is_exact(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> 
     encoder = OpenVinoEncoder(weights, DIGEST)
     lengths = [3, 17, 40, 512]
     ids = np.random.default_rng(5).integers(10, 200_000, sum(lengths))
-    expected = E5Encoder(weights).mean_states(ids, lengths)
+    expected = E5Reference(weights).mean_states(ids, lengths)
     np.testing.assert_allclose(encoder.mean_states(ids, lengths), expected, atol=2e-5)
 
 
@@ -136,11 +136,13 @@ def test_the_runtime_names_itself_and_its_numbers() -> None:
     assert runtime.endswith("bf16") == has_bfloat16
 
 
-def test_without_openvino_numpy_embeds(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(embedded_e5.build_encoder(weights, DIGEST), OpenVinoEncoder)
-    monkeypatch.setattr(embedded_e5, "find_spec", lambda name: None)
-    assert isinstance(embedded_e5.build_encoder(weights, DIGEST), E5Encoder)
-    assert re.fullmatch(r"numpy \S+, f32", E5Embedder().runtime)
+def test_without_openvino_one_error_says_what_to_use(
+    weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ModelMissingError) as raised:
+        OpenVinoEncoder(weights, DIGEST)
+    assert raised.value.message.code == "OPENVINO_MISSING"
 
 
 def _embed_in_child(connection: "multiprocessing.connection.Connection") -> None:

