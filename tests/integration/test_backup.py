@@ -1,4 +1,4 @@
-"""The commands of docs/backup.md, run: a restored database answers as the one backed up."""
+"""The commands of docs/operations.md, run: a restored database answers as the one backed up."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.corpus import SMALL, Corpus, Draft
 from tests.databases import server_folder
 
-DOC = Path(__file__).parents[2] / "docs" / "backup.md"
+DOC = Path(__file__).parents[2] / "docs" / "operations.md"
 QUESTIONS = ("¿Dónde duerme la gata 5?", "tejado 3", "perro")
 DRAFTS = [
     *(Draft(f"La gata {n} duerme en el tejado {n % 7}.", state="new") for n in range(40)),

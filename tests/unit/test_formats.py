@@ -1,4 +1,4 @@
-"""The examples of docs/formats.md are read as the page says: files, fields, identifiers, months."""
+"""The examples of docs/notes.md are read as the page says: files, fields, identifiers, months."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from rag_resources.ingestion.records import KNOWN_FIELDS
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.ingestion.squad import read_squad
 
-PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "notes.md").read_text("utf-8")
 EXAMPLES = dict(re.findall(r"`([\w/.-]+\.\w+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 NAMESPACE = UUID(int=0)
 QUESTIONS = "preguntas.json"
@@ -90,7 +90,7 @@ def test_the_month_is_that_of_the_date_in_utc(notes: dict[str, NoteRecord], tmp_
 
 
 @pytest.mark.parametrize(
-    "written", re.findall(r"`(20[\d/.-]+(?:[T ][\d:+]+)?)`", PAGE.split("## What decides")[1])
+    "written", re.findall(r"`(20[\d/.-]+(?:[T ][\d:+]+)?)`", PAGE.split("### Month")[1])
 )
 def test_every_date_that_the_page_writes_is_read(written: str, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(f"---\nfecha: {written}\n---\nHola.\n", "utf-8")
