@@ -1623,6 +1623,7 @@ class Message:
     SCHEMA_MISSING: Template
     SCHEMA_OLDER: Template
     SCHEMA_NEWER: Template
+    SCHEMA_OBSOLETE: Template
     MIGRATION_LOCKED: Template
     MIGRATION_TABLE_IN_USE: Template
     MIGRATION_NAME_TAKEN: Template

@@ -36,7 +36,7 @@ def migrate(dsn: str) -> list[str]:
 
     Raises:
         DatabaseUnavailableError: The server does not answer, or another process is migrating.
-        SchemaMismatchError: A newer version of the product has migrated the database.
+        SchemaMismatchError: The schema is newer, or from before the baseline.
         DatabaseNotReadyError: The extension, the server version or a privilege is missing, or
             existing tables are in the way; the message says what to do.
     """

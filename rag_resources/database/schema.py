@@ -26,6 +26,7 @@ class SchemaState(StrEnum):
     MISSING = "missing"
     OLDER = "older"
     NEWER = "newer"
+    OBSOLETE = "obsolete"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Schema:
                 return Message.SCHEMA_OLDER.format(pending=", ".join(self.pending), **names)
             case SchemaState.NEWER:
                 return Message.SCHEMA_NEWER.format(**names)
+            case SchemaState.OBSOLETE:
+                return Message.SCHEMA_OBSOLETE.format(**names)
 
 
 @cache
@@ -83,6 +86,8 @@ def read_schema(connection: Connection) -> Schema:
     pending = tuple(migration for migration in known if migration not in applied)
     if not applied:
         return Schema(SchemaState.MISSING, None, pending)
+    if known[0] not in applied:
+        return Schema(SchemaState.OBSOLETE, max(applied), pending)
     if not applied.issubset(known):
         return Schema(SchemaState.NEWER, max(applied), pending)
     return Schema(SchemaState.OLDER if pending else SchemaState.CURRENT, max(applied), pending)
@@ -98,12 +103,12 @@ def check_schema(connection: Connection) -> None:
 
 
 def check_can_migrate(connection: Connection) -> None:
-    """Check that no newer version of the product has migrated a database.
+    """Check that the missing migrations can be applied to a database.
 
     Raises:
-        SchemaMismatchError: Its schema is newer.
+        SchemaMismatchError: Its schema is newer, or from before the baseline.
     """
-    _refuse(read_schema(connection), set(SchemaState) - {SchemaState.NEWER})
+    _refuse(read_schema(connection), {SchemaState.CURRENT, SchemaState.MISSING, SchemaState.OLDER})
 
 
 def _refuse(schema: Schema, accepted: set[SchemaState]) -> None:

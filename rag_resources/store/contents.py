@@ -1,4 +1,4 @@
-"""Fingerprints of a database's contents by month and part; see `sql/migrations/0024_evidence.sql`.
+"""Fingerprints of a database's contents by month and part; see `sql/schema.sql`.
 
 Whether an evaluation is still current is decided in `core.evidence`.
 """

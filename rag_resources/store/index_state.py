@@ -1,7 +1,7 @@
 """The version of the index, used as a cache key and stored with every evaluation.
 
 Triggers raise its number whenever a tenant's searched data change, whoever changes them.
-`sql/migrations/0041_tenant_versions.sql` explains how, and why that is exact.
+`sql/schema.sql` explains how, and why that is exact.
 """
 
 from collections.abc import Mapping

@@ -60,7 +60,9 @@ accepted (name, expected, types, required) AS (
     ('expires_at', 'timestamptz', '{timestamptz}', FALSE),
     ('chunked_at', 'timestamptz', '{timestamptz}', FALSE),
     ('chunking_hash', 'text', '{text}', FALSE),
-    ('tsv', '-', '{}', FALSE)
+    ('document_id', '-', '{}', FALSE),
+    ('section_index', '-', '{}', FALSE),
+    ('heading_path', '-', '{}', FALSE)
 )
 
 SELECT 'notes' AS subject, 'table' AS expected, pg_describe_object('pg_class'::regclass, l.oid, 0) AS found

@@ -1,7 +1,7 @@
 """Every change of the golden dataset is recorded, and earlier states can be restored."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,6 @@ from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.golden_changes import GoldenVersion, Operation
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.core.types import NoteRecord
-from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.golden.editing import update_entry
 from rag_resources.golden.files import export_golden, import_golden
@@ -27,7 +26,6 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.golden_review import review_drift
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.earlier_schema import migrate_before
 from tests.stored_evaluations import forge
 from tests.strategies import uuid_number
 from tests.waiting import wait_until
@@ -195,30 +193,6 @@ def test_versions_follow_each_other_as_their_commits_do(database: Database) -> N
         (4, 1),
     ]
     assert {e.query: e.difficulty for e in stored(database)} == {"¿A?": 4, "¿B?": 3, "¿C?": 1}
-
-
-def test_the_questions_there_were_are_the_first_version(
-    create_database: Callable[..., str],
-) -> None:
-    """After the migration of a database that had some; of the time of their last change."""
-    url, changed_at = create_database(), datetime(2025, 3, 1, tzinfo=UTC)
-    migrate_before(url, "0009")
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids,"
-            " expected_answer, category, difficulty, updated_at)"
-            " VALUES ('¿A?', '¿a?', %s, 'Sí.', 'factual', 1, %s)",
-            [[uuid_number(1)], changed_at],
-        )
-    migrate(url)
-    with Database(url) as database:
-        before = stored(database)
-        write(database, [entry("¿B?")])
-        first, second = versions(database)
-    assert [item.query for item in before] == ["¿A?"]
-    assert list(first.entries) == before
-    assert first.changed_at == changed_at
-    assert (second.number, counts(second)) == (2, (1, 0, 1))
 
 
 # Identity and property 33, over the database

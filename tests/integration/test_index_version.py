@@ -4,7 +4,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,7 +35,6 @@ from rag_resources.store.index_state import (
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from tests.earlier_schema import migrate_before
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
@@ -232,16 +231,6 @@ def test_who_may_only_insert_notes_need_not_know_of_versions(
         assert look(indexed, "default").number > before
     finally:
         execute(indexed, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
-
-
-def test_version_of_an_older_schema_goes_on(create_database: Callable[..., str]) -> None:
-    """Evaluations made before do not count as current."""
-    url = create_database()
-    migrate_before(url, "0002")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE index_state SET version = 41")
-        migrate(url)
-        assert index_version(connection) >= 42
 
 
 # --- Writers at work --------------------------------------------------------------------------

@@ -377,15 +377,6 @@ def test_a_database_without_our_schema_is_left_alone(
         assert connection.execute(tables).fetchone() == (0,)
 
 
-def test_a_database_that_is_behind_is_left_alone(rag: Rag, database: Database) -> None:
-    """The schema is that of another version, and is not migrated yet."""
-    execute(database, "DELETE FROM _yoyo_migration WHERE migration_id = '0011_embedding_work'")
-    said = rag().out.strip()
-    assert said.startswith(f"La base de datos tiene el esquema {schema_version()} y este programa")
-    assert "faltan: 0011_embedding_work. " in said
-    assert json.loads(rag("--json").out)["database"] == "schemaOlder"
-
-
 def test_a_server_that_is_down_is_not_started(
     rag: Rag, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

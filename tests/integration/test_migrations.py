@@ -341,7 +341,10 @@ def test_what_else_the_old_table_has_is_kept(create_database: CreateDatabase) ->
         (LEGACY.replace(", created_at timestamptz", ""), "notes.created_at: se espera timestamptz"),
         (LEGACY.replace("vector(768)", "real[]"), "notes.embedding: se espera vector, hay real[]"),
         (LEGACY.replace("embedding", "title text, embedding"), "notes.title: se espera text NOT N"),
-        (LEGACY.replace("embedding", "tsv tsvector, embedding"), "notes.tsv: se espera -, hay tsv"),
+        (
+            LEGACY.replace("content", "section_index int, content"),
+            "notes.section_index: se espera -",
+        ),
         ("CREATE VIEW notes AS SELECT 1 AS id", "notes: se espera table, hay view notes"),
     ],
 )

@@ -1,6 +1,8 @@
 """A database with another schema version: programs that only use it change nothing."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,15 +11,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rag_resources.core.errors import SchemaMismatchError
 from rag_resources.core.messages import Message
-from rag_resources.database.locate import open_database
-from rag_resources.database.migrations import migrate
-from rag_resources.database.schema import known_migrations, schema_version
+from rag_resources.database.queries import SQL
+from rag_resources.database.schema import schema_version
 from rag_resources.packaged import product_version
-from rag_resources.settings import load_settings
+from tests.command_line import Outcome, call_rag, isolate
 
 FUTURE = "9999_future"
+LATER = "0002_later"
 READERS = (
     ("retrieve", "¿Qué pasó con el ascensor?"),
     ("ingest", "notas"),
@@ -49,31 +50,36 @@ def become_newer(url: str) -> None:
     )
 
 
-def become_older(url: str) -> None:
-    """Let the latest migration not have been applied."""
-    execute(url, f"DELETE FROM _yoyo_migration WHERE migration_id = '{schema_version()}'")
+def later_product(folder: Path) -> None:
+    """Put a later version of the product, with one migration more, into a folder."""
+    (folder / "sql").mkdir(parents=True)
+    for path in SQL.parent.iterdir():
+        if path.name != "sql":
+            (folder / path.name).symlink_to(path)
+    for path in SQL.iterdir():
+        if path.name != "migrations":
+            (folder / "sql" / path.name).symlink_to(path)
+    shutil.copytree(SQL / "migrations", folder / "sql" / "migrations")
+    (folder / "sql" / "migrations" / f"{LATER}.sql").write_text("CREATE TABLE later (id int);")
 
 
 @pytest.fixture
-def rag(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Call the command line in a process of its own, on a database."""
+def rag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Outcome]:
+    """Call the command line on a database, in a folder with notes."""
+    isolate(monkeypatch, tmp_path)
     (tmp_path / "notas").mkdir()
     (tmp_path / "notas" / "una.md").write_text("El ascensor no funciona desde el lunes.", "utf-8")
 
-    def call(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "rag_resources.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "DATABASE_URL": url, "RAG_HOME": str(tmp_path / "home")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def call(url: str, *arguments: str) -> Outcome:
+        monkeypatch.setenv("DATABASE_URL", url)
+        return call_rag(monkeypatch, capsys, *arguments)
 
     return call
 
 
-Rag = Callable[..., subprocess.CompletedProcess[str]]
+Rag = Callable[..., Outcome]
 
 
 def test_a_newer_schema_is_refused_by_the_names_of_both_versions(
@@ -89,31 +95,50 @@ def test_a_newer_schema_is_refused_by_the_names_of_both_versions(
     assert schema_version() in said
     for arguments in (*READERS, ("up",)):
         done = rag(database_url, *arguments)
-        assert (done.returncode, done.stderr.strip()) == (1, f"Error: {said}"), arguments
-    assert said in rag(database_url, "status").stdout
+        assert (done.code, done.err.strip()) == (1, f"Error: {said}"), arguments
+    assert said in rag(database_url, "status").out
     assert state(database_url) == before
 
 
 def test_an_older_schema_is_migrated_by_who_asks_for_it_only(
-    rag: Rag, create_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    rag: Rag, database_url: str, tmp_path: Path
 ) -> None:
-    url = create_database()
-    migrate(url)
-    become_older(url)
-    before = state(url)
-    expected = known_migrations()
-    for arguments in READERS:
-        done = rag(url, *arguments)
-        assert done.returncode == 1, arguments
-        assert f"tiene el esquema {expected[-2]} y este programa" in done.stderr
-        assert f"usa el {expected[-1]}; faltan: {expected[-1]}." in done.stderr
-        assert "rag up" in done.stderr
-    monkeypatch.setenv("DATABASE_URL", url)
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    with pytest.raises(SchemaMismatchError) as refused:
-        open_database(load_settings())
-    assert refused.value.context == {"found": expected[-2], "expected": expected[-1]}
-    assert state(url) == before
+    """Until then nothing of the database is changed, and both versions are named."""
+    later_product(tmp_path / "rag_resources")
+
+    def later_rag(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rag_resources.cli", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "DATABASE_URL": database_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    before = state(database_url)
+    refused = later_rag("ingest", "notas")
+    assert refused.returncode == 1
+    assert f"tiene el esquema {schema_version()} y este programa" in refused.stderr
+    assert f"usa el {LATER}; faltan: {LATER}." in refused.stderr
+    status = later_rag("migration", "status", "--json")
+    assert json.loads(status.stdout)["database"] == "schemaOlder"
+    assert state(database_url) == before
+    assert later_rag("up").returncode == 0
+    done = later_rag("ingest", "notas")
+    assert done.returncode == 0, done.stderr
+    assert rag(database_url, "ingest", "notas").code == 1
+
+
+def test_a_schema_from_before_the_baseline_is_refused(rag: Rag, database_url: str) -> None:
+    """In one sentence, which says how its notes get into a new database."""
+    execute(database_url, "UPDATE _yoyo_migration SET migration_id = '0066_faster_words'")
+    before = state(database_url)
+    said = Message.SCHEMA_OBSOLETE.format(found="0066_faster_words")
+    for arguments in (("ingest", "notas"), ("up",)):
+        done = rag(database_url, *arguments)
+        assert (done.code, done.err.strip()) == (1, f"Error: {said}"), arguments
+    assert state(database_url) == before
 
 
 def test_a_database_without_schema_gets_none_by_being_read(
@@ -123,9 +148,9 @@ def test_a_database_without_schema_gets_none_by_being_read(
     url = create_database()
     for arguments in READERS:
         done = rag(url, *arguments)
-        assert done.returncode == 1, arguments
-        assert Message.SCHEMA_MISSING.format(expected=schema_version()) in done.stderr
+        assert done.code == 1, arguments
+        assert Message.SCHEMA_MISSING.format(expected=schema_version()) in done.err
     assert state(url) == ([], [])
-    assert rag(url, "up").returncode == 0
+    assert rag(url, "up").code == 0
     done = rag(url, "ingest", "notas")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err

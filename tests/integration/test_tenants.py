@@ -14,12 +14,10 @@ from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.types import NoteRecord
-from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
-from tests.earlier_schema import migrate_before
 from tests.stored_evaluations import Asked, store_evaluation
 
 TENANTS = ("ana", "bea")
@@ -190,58 +188,3 @@ def test_each_is_served_what_was_promoted_for_it(
         promotion = application.serving.promotion()
         assert promotion
         assert promotion.configuration == "la_de_bea"
-
-
-def evaluate_earlier(connection: psycopg.Connection[Any], note: UUID) -> None:
-    """Store an evaluation of one question in a schema without tenants; all its figures are 0."""
-    row = {"id": uuid4(), "configuration": "hybrid", "config": "{}", "gate": "fail"}
-    row |= dict.fromkeys(("config_hash", "golden_hash", "model", "model_digest"), "x")
-    figures = connection.execute(
-        "SELECT column_name FROM information_schema.columns WHERE table_name = %s"
-        " AND is_nullable = 'NO' AND data_type IN ('integer', 'bigint', 'double precision')",
-        ["evaluation_results"],
-    )
-    row |= {name: 0 for (name,) in figures}
-    connection.execute(
-        f"INSERT INTO evaluation_results ({', '.join(row)})"
-        f" VALUES ({', '.join(f'%({name})s' for name in row)})",
-        row,
-    )
-    connection.execute(
-        "INSERT INTO evaluation_queries (evaluation_id, golden_id, query, category, difficulty,"
-        " relevant_note_ids, retrieved_note_ids, metrics, latency_ms)"
-        " VALUES (%s, %s, '¿?', 'factual', 1, %s, '{}', '{}', 0)",
-        [row["id"], uuid4(), [note]],
-    )
-
-
-def test_rows_from_before_get_the_tenant_of_their_notes(
-    create_database: Callable[..., str],
-) -> None:
-    """And nobody's history is changed by that."""
-    url = create_database()
-    migrate_before(url, "0026")
-    with psycopg.connect(url) as connection:
-        for tenant in TENANTS:
-            note = note_id(tenant, "notes", "cena")
-            connection.execute(
-                "INSERT INTO notes (id, content, tenant_id) VALUES (%s, 'Vino Marta.', %s)",
-                [note, tenant],
-            )
-            connection.execute(
-                "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids,"
-                " expected_answer, category, difficulty) VALUES (%s, %s, %s, 'sí', 'factual', 1)",
-                [tenant, tenant, [note]],
-            )
-            evaluate_earlier(connection, note)
-    assert "0026_tenants" in migrate(url)
-    with psycopg.connect(url) as connection:
-        for table, name in (("golden_dataset", "query"), ("golden_history", "new_entry->>'query'")):
-            rows = connection.execute(f"SELECT tenant_id, {name} FROM {table}").fetchall()
-            assert sorted(rows) == [("ana", "ana"), ("bea", "bea")]
-        rows = connection.execute(
-            "SELECT e.tenant_id, n.tenant_id FROM evaluation_results AS e"
-            " JOIN evaluation_queries AS q ON q.evaluation_id = e.id"
-            " JOIN notes AS n ON n.id = ANY(q.relevant_note_ids)"
-        ).fetchall()
-        assert sorted(rows) == [("ana", "ana"), ("bea", "bea")]
