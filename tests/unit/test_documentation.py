@@ -114,12 +114,20 @@ def test_the_files_of_the_docs_are_valid() -> None:
     assert parse_retrieval(part["retrieval"], origin="docs").searches_graph
     # Without the graph its weight and depth change nothing.
     tried = expand(parse_experiment(experiment, origin="docs"), DEFAULT)
-    assert [config.searches_graph for config in tried.values()] == [False, *[True] * 8]
+    assert [config.searches_graph for config in tried.values()] == [False, *[True] * 4]
+
+
+def test_the_pages_are_short() -> None:
+    words = {page.name: len(page.read_text("utf-8").split()) for page in DOCS.glob("*.md")}
+    readme = len((ROOT / "README.md").read_text("utf-8").split())
+    assert readme <= 700
+    assert [name for name, count in words.items() if count > 2_000] == []
+    assert sum(words.values()) + readme <= 20_000
 
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:
     """To files that exist, and to headings of them."""
-    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]:
         for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
             target, _, heading = link.partition("#")
             if "://" in target:
