@@ -111,14 +111,10 @@ def _of_documents(
     applied = rag.documents.apply(window)
     for title in applied.merged:
         context.log.info(Message.DOCUMENT_MERGED.format(title=title))
-    for refused in applied.refused:
-        context.log.warning("%s: %s", refused.location, refused.reason)
-    waiting = {"documents_waiting": len(applied.refused)} if applied.refused else {}
     if not applied.documents:
-        return {**_quality(rag, window), **waiting}
+        return _quality(rag, window)
     return {
         **_quality(rag, window),
-        **waiting,
         "documents": applied.documents,
         **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
         "sections_deleted": applied.deleted_notes,

@@ -15,7 +15,7 @@ import anyio.to_thread
 import structlog
 from cachetools import TTLCache
 from fastapi import Depends, Request
-from limits import RateLimitItem, RateLimitItemPerMinute, parse
+from limits import RateLimitItem, parse
 from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -28,7 +28,6 @@ from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
 from rag_resources.core.errors import DatabaseError, InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, narrowed, parse_filters
 from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template
 from rag_resources.settings import Settings
 from rag_resources.store.api_keys import StoredKey
 
@@ -88,8 +87,6 @@ class Door:
         self._open: TTLCache[str, bool] = TTLCache(1, KEY_CACHE_S)
         self._last_known: TTLCache[str, StoredKey | None] = TTLCache(_CACHED_KEYS, _OUTAGE_S)
         self._last_open: TTLCache[str, bool] = TTLCache(1, _OUTAGE_S)
-        self._quotas: TTLCache[str, int | None] = TTLCache(_CACHED_KEYS, KEY_CACHE_S)
-        self._last_quotas: TTLCache[str, int | None] = TTLCache(_CACHED_KEYS, _OUTAGE_S)
         self._lock = Lock()
         self._limiter = _limiter(settings)
         self._tokens = Tokens(settings) if settings.jwt_jwks_url else None
@@ -126,24 +123,6 @@ class Door:
         request.state.key_id = caller.key_id or None
         self._count(caller, asks=asks)
         return caller
-
-    def count_question(self, caller: Caller) -> None:
-        """Count a question of the caller's tenant.
-
-        Raises:
-            ProblemError: 429: the tenant may not ask more this minute.
-            DatabaseError: The tenant's quota cannot be read.
-        """
-        most = self._looked_up(
-            caller.tenant,
-            self._quotas,
-            self._last_quotas,
-            lambda: self._application.tenants.quota(caller.tenant).questions_a_minute,
-        )
-        if most is not None:
-            self._hit(
-                RateLimitItemPerMinute(most), f"tenant {caller.tenant}", Message.API_QUESTIONS
-            )
 
     def _checked(self, given: str, *, asks: bool) -> Caller:
         if self._tokens is not None and is_token(given):
@@ -201,7 +180,7 @@ class Door:
         last: TTLCache[str, FoundT],
         look: Callable[[], FoundT],
         *,
-        asks: bool = True,
+        asks: bool,
     ) -> FoundT:
         """Return the value of the database, or the last known one if it does not answer."""
         # Each cache is read only once, because an entry may expire between two reads.
@@ -224,9 +203,9 @@ class Door:
         if self._limit is not None:
             if self._settings.redis_url is not None and not asks:
                 raise _UnknownError
-            self._hit(self._limit, caller.key_id, Message.API_TOO_MANY)
+            self._hit(self._limit, caller.key_id)
 
-    def _hit(self, limit: RateLimitItem, who: str, message: Template) -> None:
+    def _hit(self, limit: RateLimitItem, who: str) -> None:
         try:
             if self._limiter.hit(limit, who):
                 return
@@ -235,7 +214,7 @@ class Door:
             return
         reset_at = self._limiter.get_window_stats(limit, who).reset_time
         seconds = max(1, ceil(reset_at - time.time()))
-        raise later(message, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
+        raise later(Message.API_TOO_MANY, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
 
 
 def is_loopback(host: str) -> bool:

@@ -24,7 +24,6 @@ from rag_resources.core.errors import (
     InvalidInputError,
     ProblemsError,
     ProviderError,
-    QuotaError,
     RagError,
 )
 from rag_resources.core.messages import Message
@@ -110,8 +109,6 @@ def problem_of(error: RagError) -> ProblemError:
         return ProblemError(HTTPStatus.BAD_REQUEST, error.headline, error.problems)
     if isinstance(error, ConflictError):
         return ProblemError(HTTPStatus.CONFLICT, error.message)
-    if isinstance(error, QuotaError):
-        return ProblemError(HTTPStatus.FORBIDDEN, error.message)
     if isinstance(error, InvalidInputError):
         return ProblemError(HTTPStatus.BAD_REQUEST, error.message)
     if isinstance(error, DeadlineExceededError):

@@ -12,7 +12,7 @@ from fastapi import Request
 
 from rag_resources.api.admission import Admission
 from rag_resources.api.bodies import Search
-from rag_resources.api.identity import Caller, Door
+from rag_resources.api.identity import Caller
 from rag_resources.api.language import question_language
 from rag_resources.api.metrics import count_retrieval
 from rag_resources.api.problems import ProblemError
@@ -50,12 +50,11 @@ async def searched(
         work: Called with the application and the arguments of `Application.retrieve`.
 
     Raises:
-        ProblemError: The queue is full, the request is not allowed, or the tenant's quota is used.
+        ProblemError: The queue is full, or the request is not allowed.
         DatabaseError: The database cannot be reached.
     """
     tenants: Tenants = request.app.state.tenants
     admission: Admission = request.app.state.admission
-    door: Door = request.app.state.door
     arguments = {
         "configuration": body.configuration,
         "overrides": body.config,
@@ -65,7 +64,6 @@ async def searched(
     }
 
     def admitted(remaining_ms: float) -> ResultT:
-        door.count_question(caller)
         with continued(request.headers.get("traceparent")), tenants.of(caller.tenant) as app:
             return work(app, {**arguments, "deadline_ms": remaining_ms})
 

@@ -1,11 +1,10 @@
-"""Use cases of the tenants: creating, listing and limiting them, and deleting all of one."""
+"""Use cases of the tenants: creating and listing them, and deleting all of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.core.quotas import Quota, Usage
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
 from rag_resources.documents.arrival import files_folder
@@ -14,7 +13,6 @@ from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
 from rag_resources.ingestion.content_settings import accept_tenant
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
-from rag_resources.store.quotas import read_quota, read_usage, write_quota
 from rag_resources.store.tenants import (
     EmptiedTable,
     ListedTenant,
@@ -22,6 +20,7 @@ from rag_resources.store.tenants import (
     insert_tenant,
     list_tenant_evaluations,
     list_tenants,
+    set_upload_lifetime,
 )
 from rag_resources.store.tombstones import lock_deletions
 from rag_resources.store.vector_indexes import give_own_indexes, take_own_indexes
@@ -57,8 +56,13 @@ class Tenants:
     database: Database
     settings: Settings
 
-    def create(self, name: str) -> bool:
+    def create(self, name: str, *, upload_hours: int | None = None) -> bool:
         """Create a tenant, whose notes may be stored from then on; False if it was created before.
+
+        Args:
+            name: Its name.
+            upload_hours: Lifetime in hours of uploads that state none, 0 for no end; None leaves
+                it as it is.
 
         Raises:
             InvalidParameterError: The name is blank, too long or cannot be shown.
@@ -69,7 +73,10 @@ class Tenants:
             )
         with self.database.transaction() as connection:
             accept_tenant(connection, name)
-            return insert_tenant(connection, name)
+            created = insert_tenant(connection, name)
+            if upload_hours is not None:
+                set_upload_lifetime(connection, name, upload_hours or None)
+            return created
 
     def list(self) -> Sequence[ListedTenant]:
         """Return the tenants, by name."""
@@ -86,26 +93,6 @@ class Tenants:
             if tenant.name == name:
                 return tenant
         raise InvalidParameterError(Message.TENANT_UNKNOWN.format(name=shown(name)))
-
-    def quota(self, name: str) -> Quota:
-        """Return the limits of a tenant; a quota without limits if none are stored."""
-        with self.database.transaction() as connection:
-            return read_quota(connection, name)
-
-    def usage(self, name: str) -> Usage:
-        """Count what a tenant has."""
-        with self.database.transaction() as connection:
-            return read_usage(connection, name)
-
-    def limit(self, name: str, quota: Quota) -> None:
-        """Store the limits of a tenant, in place of earlier ones. Its data stay.
-
-        Raises:
-            InvalidParameterError: There is no tenant of this name.
-        """
-        self.find(name)
-        with self.database.transaction() as connection:
-            write_quota(connection, name, quota)
 
     def promote(self, name: str) -> Sequence[str]:
         """Build vector indexes for a large tenant alone; return the names of those built now.

@@ -1,8 +1,6 @@
 """`rag tenant`: the tenants that share the database."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,7 +24,6 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.application.tenants import Left
-    from rag_resources.core.quotas import Quota, Usage
     from rag_resources.store.tenants import ListedTenant
 
 app = group("tenant", Message.HELP_TENANT)
@@ -35,10 +32,16 @@ Name = Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT
 
 
 @command(app, "create", Message.HELP_TENANT_CREATE)
-def create(name: Name, as_json: JsonOption = False) -> None:
-    """Create a tenant."""
+def create(
+    name: Name,
+    upload_hours: Annotated[
+        int | None, typer.Option(min=0, max=87_600, help=Message.HELP_QUOTA_UPLOADS)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a tenant, or change the lifetime of its uploads."""
     with application() as opened:
-        created = opened.tenants.create(name)
+        created = opened.tenants.create(name, upload_hours=upload_hours)
     message = Message.TENANT_CREATED if created else Message.TENANT_EXISTS
     conclude(message.format(name=name), {"tenant": name, "created": created}, as_json=as_json)
 
@@ -77,103 +80,6 @@ def list_tenants(as_json: JsonOption = False) -> None:
         Message.COLUMN_TENANT_CREATED,
     )
     console().print(table(columns, [_cells(each) for each in tenants]))
-
-
-class Limit(StrEnum):
-    """The limits of a quota, by the names of their options."""
-
-    NOTES = "notes"
-    MEGABYTES = "megabytes"
-    QUESTIONS = "questions"
-    UPLOAD_HOURS = "upload-hours"
-
-
-_FIELDS = {
-    Limit.NOTES: "notes",
-    Limit.MEGABYTES: "size_bytes",
-    Limit.QUESTIONS: "questions_a_minute",
-    Limit.UPLOAD_HOURS: "upload_hours",
-}
-
-
-@command(app, "quota", Message.HELP_TENANT_QUOTA)
-def quota(
-    name: Name,
-    notes: Annotated[
-        int | None, typer.Option(min=0, max=10**12, help=Message.HELP_QUOTA_NOTES)
-    ] = None,
-    megabytes: Annotated[
-        int | None, typer.Option(min=0, max=10**12, help=Message.HELP_QUOTA_MEGABYTES)
-    ] = None,
-    questions: Annotated[
-        int | None, typer.Option(min=1, max=10**6, help=Message.HELP_QUOTA_QUESTIONS)
-    ] = None,
-    upload_hours: Annotated[
-        int | None, typer.Option(min=1, max=87_600, help=Message.HELP_QUOTA_UPLOADS)
-    ] = None,
-    without: Annotated[list[Limit] | None, typer.Option(help=Message.HELP_QUOTA_WITHOUT)] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the limits of a tenant, or change those that options name."""
-    from rag_resources.application.keys import KEY_CACHE_S
-    from rag_resources.core.quotas import MEGABYTE
-
-    given = {
-        "notes": notes,
-        "size_bytes": None if megabytes is None else megabytes * MEGABYTE,
-        "questions_a_minute": questions,
-        "upload_hours": upload_hours,
-    }
-    changes = {field: value for field, value in given.items() if value is not None}
-    removed = {_FIELDS[limit]: None for limit in without or ()}
-    if changes.keys() & removed:
-        raise InvalidParameterError(Message.TENANT_QUOTA_TWICE)
-    with application() as opened:
-        opened.tenants.find(name)
-        limits, usage = opened.tenants.quota(name), opened.tenants.usage(name)
-        if changes or removed:
-            limits = replace(limits, **{**changes, **removed})
-            opened.tenants.limit(name, limits)
-    if as_json:
-        write_json({"tenant": name, "quota": _camel(limits), "usage": _camel(usage)})
-        return
-    _show_quota(limits, usage)
-    if changes or removed:
-        note(Message.TENANT_QUOTA_STORED.format(seconds=KEY_CACHE_S))
-
-
-def _camel(values: "Quota | Usage") -> dict[str, int | None]:
-    """Return the fields under their camelCase names in JSON."""
-    from pydantic.alias_generators import to_camel
-
-    return {to_camel(field): value for field, value in asdict(values).items()}
-
-
-def _show_quota(limits: "Quota", usage: "Usage") -> None:
-    rows = [
-        (Message.QUOTA_ROW_NOTES, str(usage.notes), _written(limits.notes)),
-        (Message.QUOTA_ROW_SIZE, _megabytes(usage.size_bytes), _megabytes(limits.size_bytes)),
-        (Message.QUOTA_ROW_QUESTIONS, "", _written(limits.questions_a_minute)),
-        (Message.QUOTA_ROW_UPLOADS, "", _hours(limits.upload_hours)),
-    ]
-    columns = (Message.COLUMN_QUOTA, Message.COLUMN_QUOTA_USED, Message.COLUMN_QUOTA_LIMIT)
-    console().print(table(columns, rows))
-
-
-def _written(limit: int | None) -> str:
-    return Message.QUOTA_NONE if limit is None else str(limit)
-
-
-def _megabytes(size: int | None) -> str:
-    from rag_resources.core.quotas import MEGABYTE
-
-    if size is None:
-        return Message.QUOTA_NONE
-    return Message.QUOTA_MEGABYTES.format(megabytes=size / MEGABYTE)
-
-
-def _hours(hours: int | None) -> str:
-    return Message.QUOTA_NONE if hours is None else Message.QUOTA_HOURS.format(hours=hours)
 
 
 @command(app, "promote", Message.HELP_TENANT_PROMOTE)

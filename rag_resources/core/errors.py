@@ -135,10 +135,6 @@ class ConflictError(InvalidInputError):
     """The request contradicts stored data."""
 
 
-class QuotaError(InvalidInputError):
-    """A note or file does not fit into its tenant's quota."""
-
-
 class DatabaseError(RagError):
     """The database is not usable."""
 

@@ -1462,7 +1462,6 @@ class Message:
     API_ROLE: Template
     API_SCOPED: Template
     API_OUTSIDE_SCOPE: Template
-    API_QUESTIONS: Template
     API_TOO_MANY: Template
     API_TENANTS_FULL: Template
     API_NO_RESULTS: Template
@@ -1518,22 +1517,8 @@ class Message:
     TENANT_REMAINING: Template
     TENANT_ELSEWHERE: Template
     TENANT_RUNS_REMAIN: Template
-    TENANT_QUOTA_STORED: Template
-    TENANT_QUOTA_TWICE: str
     TENANT_PROMOTED: Template
     TENANT_DEMOTED: Template
-    QUOTA_NOTES: Template
-    QUOTA_SIZE: Template
-    QUOTA_NONE: str
-    QUOTA_ROW_NOTES: str
-    QUOTA_ROW_SIZE: str
-    QUOTA_ROW_QUESTIONS: str
-    QUOTA_ROW_UPLOADS: str
-    QUOTA_HOURS: Template
-    QUOTA_MEGABYTES: Template
-    COLUMN_QUOTA: str
-    COLUMN_QUOTA_USED: str
-    COLUMN_QUOTA_LIMIT: str
     COLUMN_TENANT: Template
     COLUMN_TENANT_NOTES: Template
     COLUMN_TENANT_DOCUMENTS: Template
@@ -1548,14 +1533,9 @@ class Message:
     HELP_TENANT_LIST: Template
     HELP_TENANT_DELETE: Template
     HELP_TENANT_NAME: Template
-    HELP_TENANT_QUOTA: str
     HELP_TENANT_PROMOTE: str
     HELP_TENANT_UNDO: str
-    HELP_QUOTA_NOTES: str
-    HELP_QUOTA_MEGABYTES: str
-    HELP_QUOTA_QUESTIONS: str
     HELP_QUOTA_UPLOADS: str
-    HELP_QUOTA_WITHOUT: str
     HELP_TENANT_YES: Template
     HELP_SERVE: Template
 

@@ -11,19 +11,17 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.documents import Page, Section
-from rag_resources.core.errors import QuotaError
 from rag_resources.core.section_identity import StoredSection, name_sections
 from rag_resources.core.sections import sections_of
 from rag_resources.core.text import is_blank
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
-from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
+from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.core.wording import fold
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.document_files import bury_document, find_deleted
 from rag_resources.store.documents import (
     StoredPage,
     delete_sections,
-    fetch_document,
     find_document_of_text,
     finish_document,
     first_address,
@@ -43,7 +41,6 @@ from rag_resources.store.extractions import (
     list_extracted,
 )
 from rag_resources.store.notes import Upsert, note_id, upsert_notes
-from rag_resources.store.quotas import note_sizes, require_room
 from rag_resources.store.tombstones import find_tombstones
 
 TITLE_JOINT = " › "
@@ -58,13 +55,11 @@ class ApplyReport:
 
     Attributes:
         merged: Titles of documents that had the text of another one, and are now its addresses.
-        refused: Titles of documents that do not fit into their tenant's quota, and why.
         notes: Number of notes by the effect on them.
     """
 
     documents: int = 0
     merged: list[str] = field(default_factory=list)
-    refused: list[RejectedRecord] = field(default_factory=list)
     notes: dict[Upsert, int] = field(default_factory=lambda: dict.fromkeys(Upsert, 0))
     deleted_notes: int = 0
 
@@ -72,7 +67,6 @@ class ApplyReport:
         """Add another report."""
         self.documents += other.documents
         self.merged += other.merged
-        self.refused += other.refused
         self.notes = {kind: count + other.notes[kind] for kind, count in self.notes.items()}
         self.deleted_notes += other.deleted_notes
 
@@ -81,32 +75,20 @@ def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> Appl
     """Let the readings of a window replace the pages of their documents.
 
     Each document takes one transaction: pages, sections and notes change together or not at all.
-    A document that does not fit into its tenant's quota waits until it does, and is reported.
     """
     report = ApplyReport()
     with database.transaction() as connection:
         waiting = documents_to_apply(connection, window, tenant=tenant)
     for document_id in waiting:
-        try:
-            with database.transaction() as connection:
-                apply_reading(connection, document_id, tenant, report)
-        except QuotaError as error:
-            with database.transaction() as connection:
-                document = fetch_document(connection, document_id)
-                write_failure(connection, document_id, error.message)
-            title = document.title if document else str(document_id)
-            report.refused.append(RejectedRecord(title, error.message))
+        with database.transaction() as connection:
+            apply_reading(connection, document_id, tenant, report)
     return report
 
 
 def apply_reading(
     connection: Connection, document_id: UUID, tenant: str, report: ApplyReport
 ) -> None:
-    """Let the reading that waits replace the pages of a document, in the caller's transaction.
-
-    Raises:
-        QuotaError: See `write_notes`.
-    """
+    """Let the reading that waits replace the pages of a document, in the caller's transaction."""
     document = lock_document(connection, document_id, tenant=tenant)
     extraction = latest_extraction(connection, document_id, "read") if document else None
     if document is None or extraction is None:
@@ -147,9 +129,6 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         connection: Holds the document's lock.
         document: Its row.
         report: Counts the notes.
-
-    Raises:
-        QuotaError: The notes do not fit into the quota of their tenant.
     """
     pages = list_pages(connection, document.id)
     sections = list(sections_of(_searchable(pages)))
@@ -176,13 +155,6 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         if tombstone is None
     ]
     kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
-    sizes = note_sizes(connection, [row.id for row in stored])
-    require_room(
-        connection,
-        document.tenant_id,
-        notes=len(wanted) - len(sizes),
-        size_bytes=sum(len(record.content.encode()) for record, _ in wanted) - sum(sizes.values()),
-    )
     unlink_sections(connection, document.id)
     for outcome in upsert_notes(connection, [record for record, _ in wanted], **key):
         report.notes[outcome] += 1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 
-from rag_resources.core.errors import InvalidSourceError, QuotaError
+from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RejectedRecord
@@ -26,14 +26,12 @@ from rag_resources.store.document_files import (
     StoredAddress,
     fail_download,
     find_deleted,
-    is_known_file,
     list_addresses,
     mark_missing,
     register_file,
     touch_address,
     update_metadata,
 )
-from rag_resources.store.quotas import require_room
 
 _TENANT_CHARS = 16
 
@@ -90,7 +88,7 @@ def arrive(
         addresses.append(each.address)
         try:
             outcome = _take(database, files, each, known, tenant, source, config)
-        except (InvalidSourceError, QuotaError, OSError) as error:
+        except (InvalidSourceError, OSError) as error:
             reason = getattr(error, "message", Message.RECORD_UNREADABLE)
             report.rejected.append(RejectedRecord(each.address, reason))
             continue
@@ -141,8 +139,6 @@ def _take(
     )
     with database.transaction() as connection:
         deleted = find_deleted(connection, tenant=tenant, file_sha256=file_sha256)
-        if not is_known_file(connection, file_sha256, tenant=tenant):
-            require_room(connection, tenant, size_bytes=len(content))
     if deleted is None:
         files.write(file_name(tenant, file_sha256), content)
         with database.transaction() as connection:

@@ -21,10 +21,8 @@ from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     ConflictError,
-    InvalidInputError,
     InvalidParameterError,
     InvalidSourceError,
-    QuotaError,
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable
@@ -43,7 +41,7 @@ from rag_resources.store.document_files import (
     lock_documents,
     register_file,
 )
-from rag_resources.store.quotas import read_quota, require_room
+from rag_resources.store.tenants import upload_lifetime_hours
 
 SOURCE = "uploads"
 """The source of uploaded documents."""
@@ -146,7 +144,6 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
     Raises:
         ConflictError: Something else was uploaded under the same idempotency key, or a person
             deleted the document.
-        QuotaError: It does not fit into its tenant's quota.
         DatabaseError: The database does not answer; the upload stays stored.
     """
     arrived = ArrivedFile(
@@ -163,31 +160,26 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
         lock_documents(connection, tenant=upload.tenant)
         outcome = _registered(connection, upload, arrived)
         if (
-            isinstance(outcome, InvalidInputError)
+            isinstance(outcome, ConflictError)
             and not is_known_file(connection, upload.file_sha256, tenant=upload.tenant)
             and not _is_kept_by_another(files, upload)
         ):
             # Before the commit: nobody else can register the same file meanwhile.
             files.delete(file_name(upload.tenant, upload.file_sha256))
     files.delete(_note_name(upload.upload_id))
-    if isinstance(outcome, InvalidInputError):
+    if isinstance(outcome, ConflictError):
         raise outcome
     return outcome
 
 
 def _registered(
     connection: Connection, upload: Upload, arrived: ArrivedFile
-) -> UUID | InvalidInputError:
+) -> UUID | ConflictError:
     """Return the document that an upload was registered as, or why it was not."""
     own = {"tenant": upload.tenant, "source": SOURCE}
     before = find_upload(connection, upload.upload_id, **own)
     if before is not None and before.body != upload.body:
         return _conflict()
-    if not is_known_file(connection, upload.file_sha256, tenant=upload.tenant):
-        try:
-            require_room(connection, upload.tenant, size_bytes=upload.file_bytes)
-        except QuotaError as error:
-            return error
     registered = register_file(connection, _expiring(connection, upload, arrived), **own)
     if isinstance(registered, DeletedDocument):
         return ConflictError(why_left_out(registered))
@@ -196,7 +188,7 @@ def _registered(
 
 def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> ArrivedFile:
     """Return the file of an upload with its time of expiry, if its tenant has a default."""
-    hours = read_quota(connection, upload.tenant).upload_hours
+    hours = upload_lifetime_hours(connection, upload.tenant)
     if hours is None or "expiresAt" in upload.metadata:
         return arrived
     expires_at = upload.received_at + timedelta(hours=hours)
@@ -216,7 +208,7 @@ def register_kept(database: Database, files: Files) -> int:
             continue
         try:
             register(database, files, upload)
-        except (ConflictError, QuotaError) as error:
+        except ConflictError as error:
             _log.warning("upload_refused", upload=str(upload.upload_id), error=error.code)
         else:
             registered += 1

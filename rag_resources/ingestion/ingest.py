@@ -18,10 +18,8 @@ from rag_resources.store.notes import (
     Upsert,
     creation_times,
     names_in_source,
-    note_id,
     upsert_notes,
 )
-from rag_resources.store.quotas import note_sizes, open_account
 from rag_resources.store.rejections import (
     forget_rejections,
     list_rejection_roots,
@@ -132,9 +130,8 @@ def ingest(
     """Write records in batches of one transaction each, `WORKERS` of them at once.
 
     A record of a deleted note is left out as long as its content is that of the deleted note. If a
-    note has several records, the last one counts. A record that does not fit into its tenant's
-    quota is rejected. The rejected records are stored, in place of those that earlier readings had
-    in the same folder or file, whichever they began with.
+    note has several records, the last one counts. The rejected records are stored, in place of
+    those that earlier readings had in the same folder or file, whichever they began with.
 
     Args:
         database: Open.
@@ -164,9 +161,7 @@ def ingest(
             _note_undated(report, record)
         for record, tombstone in written.left_out:
             _leave_out(report, record, tombstone)
-        for rejected in written.rejected:
-            _reject(report, rejected)
-        progress(len(written.outcomes) + len(written.left_out) + len(written.rejected))
+        progress(len(written.outcomes) + len(written.left_out))
     with database.transaction() as connection:
         _store_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
         if seen is not None:
@@ -206,12 +201,10 @@ class _Written:
     Attributes:
         outcomes: Its records, with the date that is stored, and the effect on each.
         left_out: Records of deleted notes.
-        rejected: Records that do not fit into the quota.
     """
 
     outcomes: Sequence[tuple[NoteRecord, Upsert]]
     left_out: Sequence[tuple[NoteRecord, Tombstone]]
-    rejected: Sequence[RejectedRecord]
 
 
 def _write(
@@ -221,13 +214,11 @@ def _write(
         tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
         found = list(zip(batch, tombstones, strict=True))
         wanted = [record for record, tombstone in found if tombstone is None]
-        fitting, rejected = _within_quota(connection, wanted, tenant=tenant, source=source)
-        outcomes = upsert_notes(connection, fitting, tenant=tenant, source=source)
-        dated = _as_dated(connection, fitting, tenant=tenant, source=source)
+        outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
+        dated = _as_dated(connection, wanted, tenant=tenant, source=source)
     return _Written(
         list(zip(dated, outcomes, strict=True)),
         [(record, tombstone) for record, tombstone in found if tombstone is not None],
-        rejected,
     )
 
 
@@ -245,27 +236,6 @@ def _as_dated(
         else record
         for record in records
     ]
-
-
-def _within_quota(
-    connection: Connection, batch: Sequence[NoteRecord], *, tenant: str, source: str
-) -> tuple[Sequence[NoteRecord], Sequence[RejectedRecord]]:
-    """Divide records, in order, into those that fit into their tenant's quota and the others."""
-    account = open_account(connection, tenant)
-    if account is None:
-        return batch, ()
-    ids = [note_id(tenant, source, record.external_id) for record in batch]
-    sizes = dict(note_sizes(connection, ids))
-    fitting, rejected = [], []
-    for own, record in zip(ids, batch, strict=True):
-        size = len(record.content.encode())
-        problem = account.add(notes=own not in sizes, size_bytes=size - sizes.get(own, 0))
-        if problem is None:
-            sizes[own] = size
-            fitting.append(record)
-        else:
-            rejected.append(RejectedRecord(record.location, problem))
-    return fitting, rejected
 
 
 def _in_order(

@@ -42,6 +42,17 @@ def insert_tenant(connection: Connection, tenant: str) -> bool:
     return queries().insert_tenant(connection, tenant=tenant) is not None
 
 
+def upload_lifetime_hours(connection: Connection, tenant: str) -> int | None:
+    """Return the lifetime of uploads that state none; None if it has no end."""
+    row = queries().fetch_upload_lifetime(connection, tenant=tenant)
+    return row.upload_hours if row else None
+
+
+def set_upload_lifetime(connection: Connection, tenant: str, hours: int | None) -> None:
+    """Store the lifetime of a tenant's uploads that state none."""
+    queries().set_upload_lifetime(connection, tenant=tenant, hours=hours)
+
+
 def list_tenants(connection: Connection) -> list[ListedTenant]:
     """Return the tenants that were created or have something, by name."""
     return [

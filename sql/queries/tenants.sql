@@ -51,47 +51,16 @@ FROM delete_tenant(:tenant, :names) AS d
 WHERE d.deleted > 0 OR d.remaining > 0
 ORDER BY d.relation;
 
--- name: fetch_quota^
--- The limits of a tenant.
+-- name: fetch_upload_lifetime^
+-- The lifetime of a tenant's uploads that state none.
 -- params:  tenant text
--- returns: max_notes bigint or null, max_bytes bigint or null, questions_a_minute int or null, upload_hours int or
---          null; no row if nobody created it
-SELECT t.max_notes, t.max_bytes, t.questions_a_minute, t.upload_hours FROM tenants AS t WHERE t.tenant_id = :tenant;
+-- returns: upload_hours int or null; no row if nobody created the tenant
+SELECT t.upload_hours FROM tenants AS t WHERE t.tenant_id = :tenant;
 
--- name: lock_quota^
--- The same, and until commit no other transaction can add to what the tenant has.
--- params:  tenant text
--- returns: as fetch_quota
-SELECT t.max_notes, t.max_bytes, t.questions_a_minute, t.upload_hours
-FROM tenants AS t WHERE t.tenant_id = :tenant FOR UPDATE;
-
--- name: upsert_quota!
--- Store the limits of a tenant, in place of earlier ones.
--- params:  tenant text, max_notes bigint or null, max_bytes bigint or null, questions_a_minute int or null,
---          upload_hours int or null
-INSERT INTO tenants (tenant_id, max_notes, max_bytes, questions_a_minute, upload_hours)
-VALUES (:tenant, :max_notes, :max_bytes, :questions_a_minute, :upload_hours)
-ON CONFLICT (tenant_id) DO UPDATE SET
-    max_notes = excluded.max_notes, max_bytes = excluded.max_bytes,
-    questions_a_minute = excluded.questions_a_minute, upload_hours = excluded.upload_hours;
-
--- name: count_usage^
--- How many notes a tenant has, and the bytes of their texts and of the files of its documents. Sizes are read without
--- the texts.
--- params:  tenant text
--- returns: notes bigint, size_bytes numeric
-SELECT
-    count(*) AS notes,
-    coalesce(sum(octet_length(n.content)), 0)
-    + (SELECT coalesce(sum(d.file_bytes), 0) FROM documents AS d WHERE d.tenant_id = :tenant) AS size_bytes
-FROM notes AS n WHERE n.tenant_id = :tenant;
-
--- name: list_note_sizes
--- The size of the texts of those given notes that exist.
--- params:  note_ids uuid[]
--- returns: id uuid, size_bytes int
--- index:   notes_pkey
-SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n WHERE n.id = ANY(:note_ids::uuid[]);
+-- name: set_upload_lifetime!
+-- Store it.
+-- params:  tenant text, hours int or null
+UPDATE tenants SET upload_hours = :hours WHERE tenant_id = :tenant;
 
 -- name: list_tenants_with_own_indexes
 -- Tenants that have vector indexes of their own.

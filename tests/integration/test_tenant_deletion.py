@@ -184,7 +184,9 @@ def test_a_tenant_is_created_once_and_listed_with_what_it_has(rag: Rag, corpus: 
     assert run(rag, "ana", "tenant", "create", "carla").out == (
         Message.TENANT_CREATED.format(name="carla") + "\n"
     )
-    assert run(rag, "ana", "tenant", "create", "carla", "--json").json["created"] is False
+    again = run(rag, "ana", "tenant", "create", "carla", "--upload-hours", "24", "--json")
+    assert again.json["created"] is False
+    assert corpus.fetch("SELECT tenant_id, upload_hours FROM tenants") == [("carla", 24)]
     listed = run(rag, "ana", "tenant", "list", "--json").json["tenants"]
     counts = {each["name"]: (each["notes"], each["createdAt"] is not None) for each in listed}
     assert counts["blas"] == (2, False)

@@ -16,7 +16,6 @@ from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.errors import ConflictError
 from rag_resources.core.messages import Message
-from rag_resources.core.quotas import Quota
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.documents import uploads
@@ -193,27 +192,6 @@ def test_tenants_and_roles(api: ApiServer, keys: dict[str, str], application: Ap
     assert post(api, keys["reader"], PLAN).status_code == HTTPStatus.FORBIDDEN
     read(application)  # runs read the documents of all tenants
     assert show(api, keys["foreign"], document_id).json()["status"] == "chunking"
-
-
-def test_a_tenant_has_and_asks_as_much_as_its_quota_allows(
-    api: ApiServer, keys: dict[str, str], application: Application
-) -> None:
-    """Another one is not held back by it."""
-    application.tenants.limit("vecina", Quota(size_bytes=100, questions_a_minute=2))
-    refused = post(api, keys["foreign"], b"x" * 101, "largo.txt")
-    assert refused.status_code == HTTPStatus.FORBIDDEN
-    assert refused.json()["error"].startswith("El cliente vecina no puede tener más de 0,0 MB")
-    wait_until(lambda: ask(api, keys["foreign"]).status_code == HTTPStatus.TOO_MANY_REQUESTS)
-    limited = ask(api, keys["foreign"])
-    assert "todas sus preguntas de este minuto" in limited.json()["error"]
-    assert 1 <= int(limited.headers["retry-after"]) <= 60
-    assert ask(api, keys["reader"]).status_code == HTTPStatus.OK
-
-
-def ask(api: ApiServer, key: str) -> httpx.Response:
-    """Search notes."""
-    body = {"query": "¿Qué dice el acta?", "config": {"strategy": "fulltext"}}
-    return api.client.post("/v1/retrieve", json=body, headers={"authorization": f"Bearer {key}"})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""Documents expire as they or their tenant say."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
+from rag_resources.documents.deletion import purge_documents
+from rag_resources.documents.uploads import check_upload, keep, register
+from rag_resources.files import LocalFiles
+from rag_resources.store import document_files
+from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
+from tests.corpus import Corpus
+from tests.integration.test_document_pipeline import HOUSING, TRANSPORT, Stand
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
+def stand(database: Database, tmp_path: Path) -> Stand:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return Stand(database, folder, LocalFiles(tmp_path / "files"), Corpus(database))
+
+
+def upload(stand: Stand, content: bytes, name: str = "acta.txt", **metadata: str) -> UUID:
+    received = check_upload(content, name, tenant="ana", metadata=metadata)
+    keep(stand.files, received, content)
+    return register(stand.database, stand.files, received)
+
+
+def test_an_upload_expires_as_its_tenant_says(stand: Stand) -> None:
+    """Or as it says itself. It is hidden at once, purged later, and may come again before that."""
+    with stand.database.transaction() as connection:
+        insert_tenant(connection, "ana")
+        set_upload_lifetime(connection, "ana", 24)
+    document = upload(stand, HOUSING.encode())
+    own = upload(stand, TRANSPORT.encode(), "otra.txt", expiresAt="2040-01-01")
+    stand.extract()
+    stand.apply()
+    expiries = stand.corpus.fetch(
+        "SELECT d.id, d.expires_at, n.expires_at AS of_note FROM documents d JOIN notes n "
+        "ON n.document_id = d.id ORDER BY d.expires_at"
+    )
+    (first, expires_at, of_note), (second, late, of_late) = map(tuple, expiries)
+    assert (first, second) == (document, own)
+    assert abs(expires_at - datetime.now(UTC) - timedelta(hours=24)) < timedelta(minutes=5)
+    assert expires_at == of_note
+    assert late == of_late == datetime(2040, 1, 1, tzinfo=UTC)
+
+    expire(stand, document)
+    assert [each.document_id for each in stand.documents()] == [own]
+    again = upload(stand, HOUSING.encode())
+    assert again != document
+    stand.extract()
+    stand.apply()
+    assert {each.document_id for each in stand.documents()} == {own, again}
+    assert len(stand.notes()) == 2
+
+    expire(stand, again)
+    assert purge_documents(stand.database, stand.files, grace_hours=24) == 0
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
+    assert [each.document_id for each in stand.documents()] == [own]
+    assert len(stand.notes()) == len(stand.copies()) == 1
+    assert upload(stand, HOUSING.encode()) not in (document, again)
+
+
+def expire(stand: Stand, document: UUID) -> None:
+    """Let the time of a document have come an hour ago."""
+    past = "now() - interval '1 hour'"
+    for table, column in (("documents", "id"), ("notes", "document_id")):
+        stand.corpus.fetch(
+            f"UPDATE {table} SET expires_at = {past} WHERE {column} = %s RETURNING id", document
+        )
+
+
+def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
+    """From a folder it is left out by name, each time, instead of being read and purged again.
+
+    One that was read before is hidden at once, with its notes.
+    """
+    with pytest.raises(InvalidSourceError, match="Ha caducado"):
+        check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "2020-01-01"})
+
+    stand.write("plan.md", HOUSING)
+    stand.write("plan.md.yaml", "expiresAt: 2040-01-01\n")
+    stand.run()
+    assert len(stand.notes()) == 1
+    stand.write("plan.md.yaml", "expiresAt: 2020-01-01\n")
+    for _ in range(2):
+        (left_out,) = stand.arrive().left_out
+        assert (left_out.location, left_out.reason) == ("plan.md", Message.DOCUMENT_EXPIRED)
+    assert stand.documents() == []
+    still = "SELECT count(*) FROM notes WHERE expires_at IS NULL OR expires_at > now()"
+    assert stand.corpus.fetch(still) == [(0,)]
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
+    assert stand.arrive().left_out
+    assert (stand.documents(), stand.notes(), stand.copies()) == ([], [], [])
+
+    stand.write("plan.md.yaml", "expiresAt: 2041-01-01\n")
+    stand.run()
+    assert len(stand.notes()) == 1, "nothing is remembered of what was purged"
+
+
+def test_a_copy_that_another_document_has_now_is_kept(stand: Stand) -> None:
+    """A document had that file once, and is purged."""
+    stand.write("a.txt", HOUSING)
+    stand.run()
+    (first,) = stand.documents()
+    stand.write("a.txt", TRANSPORT)
+    stand.run()
+    stand.write("b.txt", HOUSING)
+    stand.run()
+    expire(stand, first.document_id)
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
+
+    (left,) = stand.documents()
+    assert left.title == "b"
+    assert [path.read_text("utf-8") for path in stand.copies()] == [HOUSING]
+
+
+def test_what_lives_longer_by_now_is_not_purged(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time was changed after the list was made."""
+    document = upload(stand, HOUSING.encode())
+    listed = [(document, "ana")]
+    monkeypatch.setattr(document_files, "list_expired_documents", lambda *_, **__: listed)
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 0
+    assert len(stand.documents()) == len(stand.copies()) == 1
+
+
+def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:
+    """Later it would have stopped the other documents of its month."""
+    with pytest.raises(InvalidSourceError, match="«mañana» no es una fecha de caducidad"):
+        check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "mañana"})
