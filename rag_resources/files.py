@@ -6,7 +6,7 @@ A URL names their location: a folder or an object store. Sources of notes are re
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -191,12 +191,12 @@ class ObjectFiles(Files):
             ) from error
 
 
-def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
+def write_atomically(path: Path, data: str | bytes | Iterable[bytes], *, mode: int) -> None:
     """Write a file completely or leave the old one; it belongs to the owner of its folder.
 
     Args:
         path: The file, in an existing folder.
-        data: The content; text is encoded as UTF-8.
+        data: The content, whole or in parts; text is encoded as UTF-8.
         mode: The file's mode, regardless of the umask.
 
     Raises:
@@ -210,7 +210,8 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
             if os.geteuid() == 0:
                 owner = path.parent.stat()
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            file.write(data.encode() if isinstance(data, str) else data)
+            whole = data.encode() if isinstance(data, str) else data
+            file.writelines([whole] if isinstance(whole, bytes) else whole)
             file.flush()
             os.fsync(file.fileno())
         name.replace(path)

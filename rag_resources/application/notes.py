@@ -1,5 +1,6 @@
 """Use cases of the notes: where they come from, ingestion, deletion and restoration."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ from rag_resources.ingestion.content_settings import (
 )
 from rag_resources.ingestion.content_source import ContentSource, choose_source, source_of_path
 from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
+from rag_resources.ingestion.export import ExportReading, export_lines, export_notes, read_export
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.moved import MovedNote, find_moved
 from rag_resources.ingestion.sources import SourceOptions, iter_source
@@ -176,6 +178,22 @@ class Notes:
         """Return the folder or file of a source; None if it is not the one of the settings."""
         named = self.settings.notes_source
         return named.resolve() if named and source == self.settings.notes_source_name else None
+
+    # --- From one database to another
+
+    def export(self, path: Path) -> Counter[str]:
+        """Write the notes and deletions to a file; see `ingestion.export`."""
+        return export_notes(self.database, path, tenant=self.settings.tenant)
+
+    def export_lines(self, counts: Counter[str]) -> Iterator[bytes]:
+        """Yield the lines of that file, and count them by kind."""
+        return export_lines(self.database, tenant=self.settings.tenant, counts=counts)
+
+    def read_export(
+        self, path: Path, *, progress: Callable[[int], None] = lambda _: None
+    ) -> ExportReading:
+        """Store the notes and deletions of such a file; repeating it changes nothing."""
+        return read_export(self.database, path, tenant=self.settings.tenant, progress=progress)
 
     # --- Stored notes
 

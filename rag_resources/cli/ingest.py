@@ -11,6 +11,7 @@ import typer
 from rag_resources.cli.content_settings import AcceptOption, accept_changes
 from rag_resources.cli.output import (
     JsonOption,
+    conclude,
     console,
     note,
     progress,
@@ -51,6 +52,7 @@ def ingest(
 ) -> None:
     """Store the notes of a folder or file."""
     from rag_resources.core.quoting import printable
+    from rag_resources.ingestion.export import is_export
     from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
 
     if paragraphs_per_note < 1:
@@ -63,6 +65,9 @@ def ingest(
         paragraphs_per_note=paragraphs_per_note,
         follows_links=follow_links or read_settings().notes_follow_links,
     )
+    if is_export(path):
+        _read_export(path, as_json=as_json)
+        return
     records = iter_source(path, options=options)
     with application() as app:
         source = _source(app, path, source_name, accept=accept_settings)
@@ -136,6 +141,26 @@ def _store(
 ) -> "IngestReport":
     with progress(Message.INGEST_PROGRESS) as advance:
         return app.notes.ingest(records, source=source, root=path, progress=advance)
+
+
+def _read_export(path: Path, *, as_json: bool) -> None:
+    """Store the notes and deletions that `rag notes export` wrote."""
+    with application() as app, progress(Message.INGEST_PROGRESS) as advance:
+        reading = app.notes.read_export(path, progress=advance)
+    told = {
+        "notes": reading.inserted["note"],
+        "deletions": reading.inserted.total() - reading.inserted["note"],
+        "present": reading.present.total(),
+        "rejected": reading.rejected_count,
+    }
+    rejections = [
+        {"location": rejected.location, "reason": rejected.reason} for rejected in reading.rejected
+    ]
+    message = Message.NOTES_EXPORT_READ.format(path=path, **told)
+    conclude(message, {**told, "rejections": rejections}, as_json=as_json)
+    if not as_json:
+        show_rejected(reading.rejected, reading.rejected_count)
+        say(Message.INGEST_NEXT)
 
 
 def _counts(report: "IngestReport") -> dict[str, int]:

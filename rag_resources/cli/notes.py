@@ -1,8 +1,11 @@
 """`rag notes …`: the stored notes, deleting and restoring them. Storing them is `cli.ingest`."""
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -166,6 +169,23 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
         write_json({"notes": outcomes, "indexed": is_indexed})
     elif back:
         say(Message.NOTE_RESTORED_INDEXED if is_indexed else Message.NOTE_RESTORED_NEXT)
+
+
+@command(app, "export", Message.HELP_NOTES_EXPORT)
+def export(
+    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_NOTES_EXPORT_FILE)],
+    as_json: JsonOption = False,
+) -> None:
+    """Write the notes and deletions for another database."""
+    counts: Counter[str] = Counter()
+    with application() as opened:
+        if str(path) == "-":
+            sys.stdout.buffer.writelines(opened.notes.export_lines(counts))
+            return
+        counts = opened.notes.export(path)
+    told = {"notes": counts["note"], "deletions": counts["deletion"] + counts["documentDeletion"]}
+    message = Message.NOTES_EXPORTED.format(path=path, **told)
+    conclude(message, {"path": str(path), **told}, as_json=as_json)
 
 
 def _indexed_again(opened: "Application", note_ids: "Sequence[UUID]") -> bool:

@@ -301,6 +301,7 @@ class Message:
     RECORD_JSON_UNCLOSED: Template
     RECORD_JSON_LIMITS: Template
     RECORD_NOT_AN_OBJECT: Template
+    RECORD_NOT_EXPORTED: Template
     FRONT_MATTER_YAML: Template
     FRONT_MATTER_UNCLOSED: Template
     FRONT_MATTER_NOT_MAPPING: Template
@@ -1951,6 +1952,8 @@ class Message:
     HELP_NOTES_LIMIT: Template
     HELP_NOTES_REASON: Template
     HELP_NOTES_YES: Template
+    HELP_NOTES_EXPORT: Template
+    HELP_NOTES_EXPORT_FILE: Template
     NOTES_LISTED: Template
     NOTES_DELETED_LISTED: Template
     NOTES_DELETE_UNCONFIRMED: Template
@@ -1959,6 +1962,8 @@ class Message:
     NOTES_DELETED: Template
     NOTES_RECOVER: Template
     NOTES_DELETED_GOLDEN: Template
+    NOTES_EXPORTED: Template
+    NOTES_EXPORT_READ: Template
     NOTE_UNKNOWN: Template
     NOTE_AMBIGUOUS: Template
     NOTE_NEWER_VERSION: Template

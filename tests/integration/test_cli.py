@@ -122,7 +122,10 @@ def write_notes(folder: Path) -> Path:
 @pytest.fixture
 def golden_file(tmp_path: Path) -> Path:
     """A golden dataset over those notes."""
-    path = tmp_path / "golden.json"
+    return write_golden(tmp_path / "golden.json")
+
+
+def write_golden(path: Path) -> Path:
     entries = [
         {
             "query": query,
