@@ -25,7 +25,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui serve test coverage crash fuzz api-cases api-client mutation check bench bench-data bench-tables bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage snapshots crash fuzz api-cases api-client mutation check bench bench-data bench-tables bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -72,6 +72,9 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage run $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+snapshots: $(READY)  ## Compare commands, HTTP answers, assets and rankings of the sample with those stored (ONLY=…: some; UPDATE=1: store them)
+	$(BIN)/python -m tests.snapshots $(ONLY) $(if $(UPDATE),--update)
 
 crash: $(READY)  ## Kill runs over documents and indexing CRASHES times each (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
 	$(BIN)/python -m tests.crash.documents --kills $(CRASHES)
