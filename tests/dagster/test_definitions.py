@@ -45,6 +45,7 @@ retrieval:
   model: {model}
 """
 
+
 @pytest.fixture(scope="module")
 def defs() -> dg.Definitions:
     """The definitions of default settings and a folder of configurations."""
