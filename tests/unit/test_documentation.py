@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ GROUPS = {
 NESTED = {f"{name}__{field}" for name, group in GROUPS.items() for field in group.model_fields}
 SETTINGS = {name.upper() for name in Settings.model_fields.keys() - GROUPS.keys() | NESTED}
 DEFAULT = RetrievalConfig()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
@@ -89,6 +91,32 @@ def test_the_options_of_the_docs_are_those_of_retrieve_and_ask() -> None:
     assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
 
 
+def named_commands(text: str) -> list[str]:
+    """The calls of `rag` in a page's blocks and in its sentences."""
+    blocks = "\n".join(re.findall(r"```(?:console|sh|)\n(.*?)```", text, re.DOTALL))
+    calls = re.findall(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*rag (.+)", blocks, re.MULTILINE)
+    return [*calls, *re.findall(r"`rag ([^`]+)`", re.sub(r"\n *", " ", text))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_that_a_page_names_exist_with_their_options(page: Path) -> None:
+    """Also those that no test runs."""
+    root, missing = get_command(app), []
+    for call in named_commands(page.read_text("utf-8")):
+        command, known = root, {name for item in root.params for name in item.opts}
+        for word in shlex.split(call):
+            if word in getattr(command, "commands", {}):
+                command = command.commands[word]  # type: ignore[attr-defined]
+                known |= {
+                    name for item in command.params for name in (*item.opts, *item.secondary_opts)
+                }
+            elif hasattr(command, "commands") or word.startswith("--"):
+                missing += [call] * (
+                    word not in known and "ignore_unknown_options" not in command.context_settings
+                )
+    assert missing == []
+
+
 def test_the_messages_of_the_docs_are_those_of_the_product() -> None:
     for message in (
         Message.SEMANTIC_UNAVAILABLE,
@@ -127,7 +155,7 @@ def test_the_pages_are_short() -> None:
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:
     """To files that exist, and to headings of them."""
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]:
+    for page in PAGES:
         for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
             target, _, heading = link.partition("#")
             if "://" in target:
