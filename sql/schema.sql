@@ -836,6 +836,248 @@ BEGIN
 END
 $track_index$;
 
+-- The causal graph: what notes are about, and what they say is the cause of what.
+
+-- The parts of the graph that are made, and how (core.graph_version): another version makes all of it anew.
+CREATE TABLE graph_parts (
+    part text PRIMARY KEY CHECK (part IN ('mentions', 'causal_statements')),
+    version text NOT NULL
+);
+
+-- Chunked notes that a part of the graph has not read yet, as pending_embeddings is for the vectors of chunks.
+CREATE TABLE pending_graph (
+    tenant_id text NOT NULL,
+    note_id uuid NOT NULL,
+    part text NOT NULL REFERENCES graph_parts (part) ON DELETE CASCADE,
+    requested_at timestamptz NOT NULL DEFAULT now(),
+    -- Also what a note's rows are deleted by.
+    PRIMARY KEY (note_id, part, tenant_id),
+    CONSTRAINT pending_graph_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+-- Names, tags and dates, and the events of causal statements. An id is made of tenant, kind and key (of an event: also
+-- of its note), so that the same name is the same entity after any rebuild.
+CREATE TABLE entities (
+    tenant_id text NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('name', 'tag', 'date', 'event')),
+    -- In small letters, without accents.
+    key text NOT NULL,
+    -- As somebody wrote it.
+    name text NOT NULL,
+    -- The words of an event, by which causal questions find where to begin.
+    tsv tsvector GENERATED ALWAYS AS (CASE WHEN kind = 'event' THEN spanish_tsvector(name) END) STORED,
+    PRIMARY KEY (tenant_id, id)
+);
+-- What a question's names are looked up by.
+CREATE INDEX entities_key_idx ON entities (tenant_id, key);
+
+-- Where an entity is named, in the content of a chunk, which keeps its id wherever its note moves it.
+CREATE TABLE mentions (
+    tenant_id text NOT NULL,
+    entity_id uuid NOT NULL,
+    chunk_id uuid NOT NULL,
+    note_id uuid NOT NULL,
+    -- Both 0 for a tag, which belongs to the whole note.
+    start_char integer NOT NULL CHECK (start_char >= 0),
+    end_char integer NOT NULL,
+    -- What found it: rules, or the name of a language model.
+    extractor text NOT NULL,
+    version text NOT NULL,
+    -- Also what the chunks of an entity are found by.
+    PRIMARY KEY (tenant_id, entity_id, chunk_id, start_char),
+    FOREIGN KEY (tenant_id, entity_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT mentions_bounds_check CHECK (end_char > start_char OR (start_char = 0 AND end_char = 0)),
+    CONSTRAINT mentions_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+);
+-- What the entities of a chunk are found by, and deleted with it.
+CREATE INDEX mentions_chunk_idx ON mentions (chunk_id, entity_id);
+
+-- Causal statements: which event is the cause of which, and the words of a chunk that say so.
+CREATE TABLE relationships (
+    tenant_id text NOT NULL,
+    id uuid NOT NULL,
+    source_id uuid NOT NULL,
+    target_id uuid NOT NULL,
+    type text NOT NULL CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
+    confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
+    -- The evidence; all offsets are in its content.
+    chunk_id uuid NOT NULL,
+    note_id uuid NOT NULL,
+    -- The rule, as "porque"; the model of a language model's.
+    marker text NOT NULL,
+    marker_start integer NOT NULL CHECK (marker_start >= 0),
+    marker_end integer NOT NULL,
+    cause_start integer NOT NULL CHECK (cause_start >= 0),
+    cause_end integer NOT NULL,
+    effect_start integer NOT NULL CHECK (effect_start >= 0),
+    effect_end integer NOT NULL,
+    extractor text NOT NULL,
+    version text NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    FOREIGN KEY (tenant_id, source_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT relationships_bounds_check CHECK (
+        marker_end >= marker_start AND cause_end > cause_start AND effect_end > effect_start
+    ),
+    CONSTRAINT relationships_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+);
+-- What the neighbours of an event are found by, in both directions.
+CREATE INDEX relationships_source_idx ON relationships (tenant_id, source_id, target_id, id) INCLUDE (type, chunk_id);
+CREATE INDEX relationships_target_idx ON relationships (tenant_id, target_id, source_id, id) INCLUDE (type, chunk_id);
+-- What the statements of a chunk are found by, and deleted with it.
+CREATE INDEX relationships_chunk_idx ON relationships (chunk_id);
+
+-- What a person (or a language model) decided; no rule writes here. They go with the entities that they name.
+
+-- Two entities that are one. Nothing is merged: whoever withdraws the decision has both again.
+CREATE TABLE entity_aliases (
+    tenant_id text NOT NULL,
+    alias_id uuid NOT NULL,
+    entity_id uuid NOT NULL,
+    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, alias_id, entity_id),
+    FOREIGN KEY (tenant_id, alias_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, entity_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT entity_aliases_two_check CHECK (alias_id <> entity_id)
+);
+-- An entity is the alias of one other at most.
+CREATE UNIQUE INDEX entity_aliases_confirmed_idx ON entity_aliases (tenant_id, alias_id) WHERE state = 'confirmed';
+-- What the aliases of an entity are found by.
+CREATE INDEX entity_aliases_entity_idx ON entity_aliases (tenant_id, entity_id) WHERE state = 'confirmed';
+
+-- An event of one note that is the cause of an event of another: rules found only wrong ones.
+CREATE TABLE event_links (
+    tenant_id text NOT NULL,
+    source_id uuid NOT NULL,
+    target_id uuid NOT NULL,
+    type text NOT NULL CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
+    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
+    -- person, or the name of a language model.
+    decided_by text NOT NULL,
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, source_id, target_id),
+    FOREIGN KEY (tenant_id, source_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT event_links_two_check CHECK (source_id <> target_id)
+);
+-- What an event leads to, and comes from: all that following the graph reads of a link.
+CREATE INDEX event_links_source_idx ON event_links (tenant_id, source_id, target_id) INCLUDE (state, type);
+CREATE INDEX event_links_target_idx ON event_links (tenant_id, target_id, source_id) INCLUDE (state, type);
+
+-- What a language model says of two events of different notes: which one is the cause of the other, or neither. Search
+-- does not read it: a link is followed only once a person has confirmed it, as a row of event_links. A row goes with
+-- its events and with the passages that the model was shown.
+CREATE TABLE link_proposals (
+    tenant_id text NOT NULL,
+    -- The smaller id first, so that two events are one pair.
+    one_id uuid NOT NULL,
+    other_id uuid NOT NULL,
+    one_chunk_id uuid NOT NULL,
+    other_chunk_id uuid NOT NULL,
+    -- One of the two, and how it is related to the other; both null if neither is the cause.
+    cause_id uuid,
+    type text CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
+    -- As the model says.
+    confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
+    reason text NOT NULL,
+    model text NOT NULL,
+    -- Of the model, its prompt and what chooses the passages: another version asks again.
+    version text NOT NULL,
+    judged_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, one_id, other_id),
+    FOREIGN KEY (tenant_id, one_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, other_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT link_proposals_order_check CHECK (one_id < other_id),
+    CONSTRAINT link_proposals_cause_check CHECK (
+        (cause_id IS NULL AND type IS NULL) OR (cause_id IN (one_id, other_id) AND type IS NOT NULL)
+    ),
+    CONSTRAINT link_proposals_one_chunk_id_fkey FOREIGN KEY (tenant_id, one_chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
+    CONSTRAINT link_proposals_other_chunk_id_fkey FOREIGN KEY (tenant_id, other_chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+);
+-- What the rows of an event and of a passage are deleted by.
+CREATE INDEX link_proposals_other_idx ON link_proposals (tenant_id, other_id);
+CREATE INDEX link_proposals_one_chunk_idx ON link_proposals (one_chunk_id);
+CREATE INDEX link_proposals_other_chunk_idx ON link_proposals (other_chunk_id);
+
+-- Whether a person found a causal statement right. Not bound to its row, which is made anew when its note is chunked.
+CREATE TABLE graph_reviews (
+    tenant_id text NOT NULL,
+    statement_id uuid NOT NULL,
+    note_id uuid NOT NULL,
+    is_right boolean NOT NULL,
+    reviewed_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, statement_id),
+    CONSTRAINT graph_reviews_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+);
+-- What a note's rows are deleted by.
+CREATE INDEX graph_reviews_note_idx ON graph_reviews (note_id);
+
+-- Deletes the entities that only deleted notes named, and what was decided about them: their names are text of those
+-- notes. A chunk that is made anew leaves its entities until it has been read again. An entity that somebody is using
+-- is locked, and stays.
+CREATE FUNCTION forget_entities() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $forget_entities$
+DECLARE
+    named text := CASE tg_table_name
+        WHEN 'mentions' THEN 'SELECT g.tenant_id, g.entity_id AS id, g.note_id FROM gone AS g'
+        ELSE 'SELECT g.tenant_id, g.source_id AS id, g.note_id FROM gone AS g '
+            'UNION ALL SELECT g.tenant_id, g.target_id, g.note_id FROM gone AS g' END;
+    tenants text[];
+    ids uuid[];
+BEGIN
+    EXECUTE format(
+        'SELECT array_agg(l.tenant_id), array_agg(l.id) FROM (SELECT e.tenant_id, e.id FROM %1$I.entities AS e '
+        'WHERE (e.tenant_id, e.id) IN (SELECT x.tenant_id, x.id FROM (%2$s) AS x '
+        'WHERE NOT EXISTS (SELECT FROM %1$I.notes AS n WHERE n.id = x.note_id)) '
+        'ORDER BY e.tenant_id, e.id FOR UPDATE SKIP LOCKED) AS l',
+        tg_table_schema, named
+    ) INTO tenants, ids;
+    IF ids IS NOT NULL THEN
+        EXECUTE format(
+            'DELETE FROM %1$I.entities AS e USING unnest($1, $2) AS l (tenant_id, id) '
+            'WHERE e.tenant_id = l.tenant_id AND e.id = l.id '
+            'AND NOT EXISTS (SELECT FROM %1$I.mentions AS m WHERE m.tenant_id = e.tenant_id AND m.entity_id = e.id) '
+            'AND NOT EXISTS '
+            '(SELECT FROM %1$I.relationships AS r WHERE r.tenant_id = e.tenant_id AND r.source_id = e.id) '
+            'AND NOT EXISTS '
+            '(SELECT FROM %1$I.relationships AS r WHERE r.tenant_id = e.tenant_id AND r.target_id = e.id)',
+            tg_table_schema
+        ) USING tenants, ids;
+    END IF;
+    RETURN NULL;
+END
+$forget_entities$;
+
+CREATE TRIGGER mentions_forgotten AFTER DELETE ON mentions REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION forget_entities();
+CREATE TRIGGER relationships_forgotten AFTER DELETE ON relationships REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION forget_entities();
+
+-- Tags are mentions too. As the owner: who may write notes need not know of the graph, nor of its schema.
+CREATE FUNCTION note_tagged() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $note_tagged$
+BEGIN
+    EXECUTE format(
+        'INSERT INTO %1$I.pending_graph (tenant_id, note_id, part) '
+        'SELECT $1, $2, p.part FROM %1$I.graph_parts AS p WHERE p.part = ''mentions'' ON CONFLICT DO NOTHING',
+        tg_table_schema
+    ) USING new.tenant_id, new.id;
+    RETURN NULL;
+END
+$note_tagged$;
+
+CREATE TRIGGER notes_tagged AFTER UPDATE OF tags ON notes FOR EACH ROW
+WHEN (new.tags IS DISTINCT FROM old.tags)
+EXECUTE FUNCTION note_tagged();
+
 -- Everything that search reads. A later table that it reads belongs here too.
 DO $tracked$
 DECLARE
@@ -843,13 +1085,15 @@ DECLARE
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
                                    'pending_embeddings', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
-                                   'note_spans', 'chunk_windows', 'pending_windows'] LOOP
+                                   'note_spans', 'chunk_windows', 'pending_windows', 'mentions', 'relationships',
+                                   'entity_aliases', 'event_links'] LOOP
         CALL track_index(tracked, 'tenant');
     END LOOP;
     CALL track_index('embedding_models', 'everybody');
     CALL track_index('index_state', 'everybody');
 END
 $tracked$;
+
 -- What an evaluation measured: a fingerprint of each month's notes, chunks and vectors. Who writes only marks a month;
 -- whoever asks counts the marked months anew (sql/queries/contents.sql).
 
@@ -1027,67 +1271,16 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
         UNION ALL
         SELECT n.tenant_id, n.month, 'waiting_windows/' || p.model, n.id, 1, 0
         FROM noted AS n INNER JOIN pending_windows AS p ON p.note_id = n.id
-    )
-
-    SELECT
-        p.tenant_id, p.month, p.part, sum(p.row_count)::bigint, array_agg(p.id ORDER BY p.id),
-        array_agg(p.hash ORDER BY p.id)
-    FROM parts AS p GROUP BY p.tenant_id, p.month, p.part
-    UNION ALL
-    SELECT
-        o.tenant_id, '-infinity'::date, 'words', count(*), '{}',
-        ARRAY[
-            hash_record_extended(ROW(coalesce(i.chunk_count, 0), coalesce(i.average_lexeme_occurrences, 0)), 0),
-            hash_record_extended(
-                ROW(
-                    array_agg(
-                        hash_record_extended(ROW(l.lexeme, l.document_count), 0) ORDER BY l.lexeme COLLATE "C"
-                    )
-                ),
-                0
-            )
-        ]
-    FROM wanted AS o
-    LEFT JOIN corpus_statistics AS i ON i.tenant_id = o.tenant_id
-    LEFT JOIN lexeme_statistics AS l ON l.tenant_id = o.tenant_id
-    WHERE o.month = '-infinity'
-    GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
-$count_months$;
-
--- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when
--- called.
-CREATE FUNCTION count_graph_months(tenants text[], months date[]) RETURNS TABLE (
-    tenant_id text, month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
-) LANGUAGE plpgsql STABLE AS $count_graph_months$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT DISTINCT w.tenant_id, w.month
-        FROM unnest(count_graph_months.tenants, count_graph_months.months) AS w (tenant_id, month)
-    ),
-
-    noted AS MATERIALIZED (
-        SELECT n.id, n.tenant_id, m.month
-        FROM (SELECT DISTINCT o.month FROM wanted AS o WHERE o.month > '-infinity') AS m
-        INNER JOIN notes AS n
-            ON n.created_at >= m.month::timestamp AT TIME ZONE 'UTC'
-            AND n.created_at <= (m.month + interval '1 month') AT TIME ZONE 'UTC'
-        WHERE
-            month_of(n.created_at) = m.month
-            AND (n.tenant_id, m.month) IN (SELECT o.tenant_id, o.month FROM wanted AS o)
-    ),
-
-    parts AS (
+        UNION ALL
         SELECT
-            n.tenant_id, n.month, 'mentions' AS part, n.id, count(*) AS row_count,
+            n.tenant_id, n.month, 'mentions', n.id, count(*),
             hash_array_extended(
                 array_agg(
                     hash_record_extended(ROW(m.chunk_id, m.entity_id, m.start_char, m.end_char), 0)
                     ORDER BY m.chunk_id, m.start_char, m.entity_id
                 ),
                 0
-            ) AS hash
+            )
         FROM noted AS n
         INNER JOIN chunks AS c ON c.note_id = n.id
         INNER JOIN mentions AS m ON m.chunk_id = c.id
@@ -1113,7 +1306,26 @@ BEGIN
         array_agg(p.hash ORDER BY p.id)
     FROM parts AS p GROUP BY p.tenant_id, p.month, p.part
     UNION ALL
-    SELECT d.tenant_id, '-infinity'::date, 'decisions', count(*), '{}'::uuid[], array_agg(d.hash ORDER BY d.hash)
+    SELECT
+        o.tenant_id, '-infinity'::date, 'words', count(*), '{}',
+        ARRAY[
+            hash_record_extended(ROW(coalesce(i.chunk_count, 0), coalesce(i.average_lexeme_occurrences, 0)), 0),
+            hash_record_extended(
+                ROW(
+                    array_agg(
+                        hash_record_extended(ROW(l.lexeme, l.document_count), 0) ORDER BY l.lexeme COLLATE "C"
+                    )
+                ),
+                0
+            )
+        ]
+    FROM wanted AS o
+    LEFT JOIN corpus_statistics AS i ON i.tenant_id = o.tenant_id
+    LEFT JOIN lexeme_statistics AS l ON l.tenant_id = o.tenant_id
+    WHERE o.month = '-infinity'
+    GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
+    UNION ALL
+    SELECT d.tenant_id, '-infinity'::date, 'decisions', count(*), '{}', array_agg(d.hash ORDER BY d.hash)
     FROM (
         SELECT a.tenant_id, hash_record_extended(ROW(a.tenant_id, a.alias_id, a.entity_id), 0) AS hash
         FROM entity_aliases AS a WHERE a.state = 'confirmed'
@@ -1122,9 +1334,8 @@ BEGIN
         FROM event_links AS l WHERE l.state = 'confirmed'
     ) AS d
     WHERE d.tenant_id IN (SELECT o.tenant_id FROM wanted AS o WHERE o.month = '-infinity')
-    GROUP BY d.tenant_id;
-END
-$count_graph_months$;
+    GROUP BY d.tenant_id
+$count_months$;
 
 -- Everything of a month that search reads.
 CALL track_months('notes', '', 'own');
@@ -1137,322 +1348,11 @@ CALL track_months('pending_embeddings', 'waiting/', 'note');
 CALL track_months('pending_windows', 'waiting_windows/', 'note');
 CALL track_months('lexeme_statistics', 'words', 'corpus');
 CALL track_months('corpus_statistics', 'words', 'corpus');
-INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
-
--- The causal graph: what notes are about, and what they say is the cause of what.
-
--- The parts of the graph that are made, and how (core.graph_version): another version makes all of it anew.
-CREATE TABLE graph_parts (
-    part text PRIMARY KEY CHECK (part IN ('mentions', 'causal_statements')),
-    version text NOT NULL
-);
-
--- Chunked notes that a part of the graph has not read yet, as pending_embeddings is for the vectors of chunks.
-CREATE TABLE pending_graph (
-    tenant_id text NOT NULL,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
-    part text NOT NULL REFERENCES graph_parts (part) ON DELETE CASCADE,
-    requested_at timestamptz NOT NULL DEFAULT now(),
-    -- Also what a note's rows are deleted by.
-    PRIMARY KEY (note_id, part, tenant_id)
-);
-
--- Names, tags and dates, and the events of causal statements. An id is made of tenant, kind and key (of an event: also
--- of its note), so that the same name is the same entity after any rebuild.
-CREATE TABLE entities (
-    tenant_id text NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('name', 'tag', 'date', 'event')),
-    -- In small letters, without accents.
-    key text NOT NULL,
-    -- As somebody wrote it.
-    name text NOT NULL,
-    -- The words of an event, by which causal questions find where to begin.
-    tsv tsvector GENERATED ALWAYS AS (CASE WHEN kind = 'event' THEN spanish_tsvector(name) END) STORED,
-    PRIMARY KEY (tenant_id, id)
-);
--- What a question's names are looked up by.
-CREATE INDEX entities_key_idx ON entities (tenant_id, key);
-
--- Where an entity is named, in the content of a chunk, which keeps its id wherever its note moves it.
-CREATE TABLE mentions (
-    tenant_id text NOT NULL,
-    entity_id uuid NOT NULL,
-    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
-    note_id uuid NOT NULL,
-    -- Both 0 for a tag, which belongs to the whole note.
-    start_char integer NOT NULL CHECK (start_char >= 0),
-    end_char integer NOT NULL,
-    -- What found it: rules, or the name of a language model.
-    extractor text NOT NULL,
-    version text NOT NULL,
-    -- Also what the chunks of an entity are found by.
-    PRIMARY KEY (tenant_id, entity_id, chunk_id, start_char),
-    FOREIGN KEY (tenant_id, entity_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT mentions_bounds_check CHECK (end_char > start_char OR (start_char = 0 AND end_char = 0))
-);
--- What the entities of a chunk are found by, and deleted with it.
-CREATE INDEX mentions_chunk_idx ON mentions (chunk_id, entity_id);
-
--- Causal statements: which event is the cause of which, and the words of a chunk that say so.
-CREATE TABLE relationships (
-    tenant_id text NOT NULL,
-    id uuid NOT NULL,
-    source_id uuid NOT NULL,
-    target_id uuid NOT NULL,
-    type text NOT NULL CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
-    confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
-    -- The evidence; all offsets are in its content.
-    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
-    note_id uuid NOT NULL,
-    -- The rule, as "porque"; the model of a language model's.
-    marker text NOT NULL,
-    marker_start integer NOT NULL CHECK (marker_start >= 0),
-    marker_end integer NOT NULL,
-    cause_start integer NOT NULL CHECK (cause_start >= 0),
-    cause_end integer NOT NULL,
-    effect_start integer NOT NULL CHECK (effect_start >= 0),
-    effect_end integer NOT NULL,
-    extractor text NOT NULL,
-    version text NOT NULL,
-    PRIMARY KEY (tenant_id, id),
-    FOREIGN KEY (tenant_id, source_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT relationships_bounds_check CHECK (
-        marker_end >= marker_start AND cause_end > cause_start AND effect_end > effect_start
-    )
-);
--- What the neighbours of an event are found by, in both directions.
-CREATE INDEX relationships_source_idx ON relationships (tenant_id, source_id, target_id, id) INCLUDE (type, chunk_id);
-CREATE INDEX relationships_target_idx ON relationships (tenant_id, target_id, source_id, id) INCLUDE (type, chunk_id);
--- What the statements of a chunk are found by, and deleted with it.
-CREATE INDEX relationships_chunk_idx ON relationships (chunk_id);
-
--- What a person (or a language model) decided; no rule writes here. They go with the entities that they name.
-
--- Two entities that are one. Nothing is merged: whoever withdraws the decision has both again.
-CREATE TABLE entity_aliases (
-    tenant_id text NOT NULL,
-    alias_id uuid NOT NULL,
-    entity_id uuid NOT NULL,
-    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
-    decided_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, alias_id, entity_id),
-    FOREIGN KEY (tenant_id, alias_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, entity_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT entity_aliases_two_check CHECK (alias_id <> entity_id)
-);
--- An entity is the alias of one other at most.
-CREATE UNIQUE INDEX entity_aliases_confirmed_idx ON entity_aliases (tenant_id, alias_id) WHERE state = 'confirmed';
--- What the aliases of an entity are found by.
-CREATE INDEX entity_aliases_entity_idx ON entity_aliases (tenant_id, entity_id) WHERE state = 'confirmed';
-
--- An event of one note that is the cause of an event of another: rules found only wrong ones.
-CREATE TABLE event_links (
-    tenant_id text NOT NULL,
-    source_id uuid NOT NULL,
-    target_id uuid NOT NULL,
-    type text NOT NULL CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
-    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
-    -- person, or the name of a language model.
-    decided_by text NOT NULL,
-    decided_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, source_id, target_id),
-    FOREIGN KEY (tenant_id, source_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT event_links_two_check CHECK (source_id <> target_id)
-);
--- What an event leads to, and comes from: all that following the graph reads of a link.
-CREATE INDEX event_links_source_idx ON event_links (tenant_id, source_id, target_id) INCLUDE (state, type);
-CREATE INDEX event_links_target_idx ON event_links (tenant_id, target_id, source_id) INCLUDE (state, type);
-
--- What a language model says of two events of different notes: which one is the cause of the other, or neither. Search
--- does not read it: a link is followed only once a person has confirmed it, as a row of event_links. A row goes with
--- its events and with the passages that the model was shown.
-CREATE TABLE link_proposals (
-    tenant_id text NOT NULL,
-    -- The smaller id first, so that two events are one pair.
-    one_id uuid NOT NULL,
-    other_id uuid NOT NULL,
-    one_chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
-    other_chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
-    -- One of the two, and how it is related to the other; both null if neither is the cause.
-    cause_id uuid,
-    type text CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
-    -- As the model says.
-    confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
-    reason text NOT NULL,
-    model text NOT NULL,
-    -- Of the model, its prompt and what chooses the passages: another version asks again.
-    version text NOT NULL,
-    judged_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, one_id, other_id),
-    FOREIGN KEY (tenant_id, one_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, other_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT link_proposals_order_check CHECK (one_id < other_id),
-    CONSTRAINT link_proposals_cause_check CHECK (
-        (cause_id IS NULL AND type IS NULL) OR (cause_id IN (one_id, other_id) AND type IS NOT NULL)
-    )
-);
--- What the rows of an event and of a passage are deleted by.
-CREATE INDEX link_proposals_other_idx ON link_proposals (tenant_id, other_id);
-CREATE INDEX link_proposals_one_chunk_idx ON link_proposals (one_chunk_id);
-CREATE INDEX link_proposals_other_chunk_idx ON link_proposals (other_chunk_id);
-
--- Whether a person found a causal statement right. Not bound to its row, which is made anew when its note is chunked.
-CREATE TABLE graph_reviews (
-    tenant_id text NOT NULL,
-    statement_id uuid NOT NULL,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
-    is_right boolean NOT NULL,
-    reviewed_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, statement_id)
-);
--- What a note's rows are deleted by.
-CREATE INDEX graph_reviews_note_idx ON graph_reviews (note_id);
-
--- Deletes the entities that only deleted notes named, and what was decided about them: their names are text of those
--- notes. A chunk that is made anew leaves its entities until it has been read again. An entity that somebody is using
--- is locked, and stays.
-CREATE FUNCTION forget_entities() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $forget_entities$
-DECLARE
-    named text := CASE tg_table_name
-        WHEN 'mentions' THEN 'SELECT g.tenant_id, g.entity_id AS id, g.note_id FROM gone AS g'
-        ELSE 'SELECT g.tenant_id, g.source_id AS id, g.note_id FROM gone AS g '
-            'UNION ALL SELECT g.tenant_id, g.target_id, g.note_id FROM gone AS g' END;
-    tenants text[];
-    ids uuid[];
-BEGIN
-    EXECUTE format(
-        'SELECT array_agg(l.tenant_id), array_agg(l.id) FROM (SELECT e.tenant_id, e.id FROM %1$I.entities AS e '
-        'WHERE (e.tenant_id, e.id) IN (SELECT x.tenant_id, x.id FROM (%2$s) AS x '
-        'WHERE NOT EXISTS (SELECT FROM %1$I.notes AS n WHERE n.id = x.note_id)) '
-        'ORDER BY e.tenant_id, e.id FOR UPDATE SKIP LOCKED) AS l',
-        tg_table_schema, named
-    ) INTO tenants, ids;
-    IF ids IS NOT NULL THEN
-        EXECUTE format(
-            'DELETE FROM %1$I.entities AS e USING unnest($1, $2) AS l (tenant_id, id) '
-            'WHERE e.tenant_id = l.tenant_id AND e.id = l.id '
-            'AND NOT EXISTS (SELECT FROM %1$I.mentions AS m WHERE m.tenant_id = e.tenant_id AND m.entity_id = e.id) '
-            'AND NOT EXISTS '
-            '(SELECT FROM %1$I.relationships AS r WHERE r.tenant_id = e.tenant_id AND r.source_id = e.id) '
-            'AND NOT EXISTS '
-            '(SELECT FROM %1$I.relationships AS r WHERE r.tenant_id = e.tenant_id AND r.target_id = e.id)',
-            tg_table_schema
-        ) USING tenants, ids;
-    END IF;
-    RETURN NULL;
-END
-$forget_entities$;
-
-CREATE TRIGGER mentions_forgotten AFTER DELETE ON mentions REFERENCING OLD TABLE AS gone
-FOR EACH STATEMENT EXECUTE FUNCTION forget_entities();
-CREATE TRIGGER relationships_forgotten AFTER DELETE ON relationships REFERENCING OLD TABLE AS gone
-FOR EACH STATEMENT EXECUTE FUNCTION forget_entities();
-
--- Tags are mentions too. As the owner: who may write notes need not know of the graph, nor of its schema.
-CREATE FUNCTION note_tagged() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $note_tagged$
-BEGIN
-    EXECUTE format(
-        'INSERT INTO %1$I.pending_graph (tenant_id, note_id, part) '
-        'SELECT $1, $2, p.part FROM %1$I.graph_parts AS p WHERE p.part = ''mentions'' ON CONFLICT DO NOTHING',
-        tg_table_schema
-    ) USING new.tenant_id, new.id;
-    RETURN NULL;
-END
-$note_tagged$;
-
-CREATE TRIGGER notes_tagged AFTER UPDATE OF tags ON notes FOR EACH ROW
-WHEN (new.tags IS DISTINCT FROM old.tags)
-EXECUTE FUNCTION note_tagged();
-
--- What an evaluation with a graph measured, as count_months has it: who named what where, what was stated, and what was
--- decided; -infinity stands for the decisions, which belong to no month.
-CREATE FUNCTION count_graph_months(months date[]) RETURNS TABLE (
-    month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
-) LANGUAGE sql STABLE AS $count_graph_months$
-    WITH noted AS MATERIALIZED (
-        SELECT n.id, m.month
-        FROM unnest(count_graph_months.months) AS m (month)
-        INNER JOIN notes AS n
-            ON n.created_at >= m.month::timestamp AT TIME ZONE 'UTC'
-            AND n.created_at <= (m.month + interval '1 month') AT TIME ZONE 'UTC'
-        WHERE m.month > '-infinity' AND month_of(n.created_at) = m.month
-    ),
-
-    parts AS (
-        SELECT
-            n.month, 'mentions' AS part, n.id, count(*) AS row_count,
-            hash_array_extended(
-                array_agg(
-                    hash_record_extended(ROW(m.chunk_id, m.entity_id, m.start_char, m.end_char), 0)
-                    ORDER BY m.chunk_id, m.start_char, m.entity_id
-                ),
-                0
-            ) AS hash
-        FROM noted AS n
-        INNER JOIN chunks AS c ON c.note_id = n.id
-        INNER JOIN mentions AS m ON m.chunk_id = c.id
-        GROUP BY n.month, n.id
-        UNION ALL
-        SELECT
-            n.month, 'statements', n.id, count(*),
-            hash_array_extended(
-                array_agg(
-                    hash_record_extended(ROW(r.chunk_id, r.id, r.source_id, r.target_id, r.type, r.confidence), 0)
-                    ORDER BY r.id
-                ),
-                0
-            )
-        FROM noted AS n
-        INNER JOIN chunks AS c ON c.note_id = n.id
-        INNER JOIN relationships AS r ON r.chunk_id = c.id
-        GROUP BY n.month, n.id
-    )
-
-    SELECT
-        p.month, p.part, sum(p.row_count)::bigint, array_agg(p.id ORDER BY p.id), array_agg(p.hash ORDER BY p.id)
-    FROM parts AS p GROUP BY p.month, p.part
-    UNION ALL
-    SELECT
-        '-infinity'::date, 'decisions', count(*), '{}',
-        array_agg(d.hash ORDER BY d.hash)
-    FROM (
-        SELECT hash_record_extended(ROW(a.tenant_id, a.alias_id, a.entity_id), 0) AS hash
-        FROM entity_aliases AS a WHERE a.state = 'confirmed'
-        UNION ALL
-        SELECT hash_record_extended(ROW(l.tenant_id, l.source_id, l.target_id, l.type), 0)
-        FROM event_links AS l WHERE l.state = 'confirmed'
-    ) AS d
-    WHERE '-infinity' = ANY(count_graph_months.months)
-    HAVING count(*) > 0
-$count_graph_months$;
-
 CALL track_months('mentions', 'mentions', 'note');
 CALL track_months('relationships', 'statements', 'note');
 CALL track_months('entity_aliases', 'decisions', 'corpus');
 CALL track_months('event_links', 'decisions', 'corpus');
-
--- Search reads all of these.
-DO $triggers$
-DECLARE
-    tracked text;
-BEGIN
-    FOREACH tracked IN ARRAY ARRAY['mentions', 'relationships', 'entity_aliases', 'event_links'] LOOP
-        EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_delete AFTER DELETE ON %I REFERENCING OLD TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_truncate AFTER TRUNCATE ON %I '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-    END LOOP;
-END
-$triggers$;
+INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
 
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (
@@ -2090,41 +1990,6 @@ CREATE INDEX documents_file_key_idx ON documents (tenant_id, file_key(title));
 CREATE INDEX document_addresses_file_key_idx ON document_addresses (tenant_id, file_key(address));
 CREATE INDEX notes_file_key_idx ON notes (tenant_id, file_key(external_id)) WHERE document_id IS NULL;
 
--- Puts the tenant into the foreign keys of a table that lead to a table with tenants: PostgreSQL's foreign keys ignore
--- row-level security.
-CREATE PROCEDURE bind_tenant(bound regclass) LANGUAGE plpgsql AS $bind_tenant$
-DECLARE
-    key record;
-BEGIN
-    FOR key IN
-        SELECT
-            k.conname, k.confrelid::regclass AS parent, a.attname AS own_column,
-            CASE k.confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL (' || quote_ident(a.attname) || ')'
-                ELSE 'NO ACTION' END AS on_delete
-        FROM pg_constraint AS k
-        INNER JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
-        INNER JOIN pg_attribute AS p ON p.attrelid = k.confrelid AND k.confkey = ARRAY[p.attnum]
-        WHERE
-            k.conrelid = bound AND k.contype = 'f' AND k.conparentid = 0 AND p.attname = 'id'
-            AND EXISTS (
-                SELECT FROM pg_constraint AS u WHERE u.conrelid = k.confrelid AND u.contype = 'u'
-                AND u.conkey = ARRAY[
-                    (SELECT t.attnum FROM pg_attribute AS t
-                     WHERE t.attrelid = k.confrelid AND t.attname = 'tenant_id'),
-                    p.attnum
-                ]
-            )
-    LOOP
-        EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', bound, key.conname);
-        EXECUTE format(
-            'ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (tenant_id, %I) REFERENCES %s (tenant_id, id) '
-            'ON UPDATE CASCADE ON DELETE %s',
-            bound, key.conname, key.own_column, key.parent, key.on_delete
-        );
-    END LOOP;
-END
-$bind_tenant$;
-
 -- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates
 -- may: rag_reader and rag_writer never log in, a transaction takes one of them on. GIN under row-level security needs
 -- operators that are known not to leak: only a superuser can say so (docs/tenants.md).
@@ -2158,7 +2023,6 @@ BEGIN
             AND named.relname = ANY(isolate_tenants.names)
         ORDER BY c.oid
     LOOP
-        CALL bind_tenant(isolated);
         CALL isolate_table(isolated);
     END LOOP;
     IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'rag_reader') THEN

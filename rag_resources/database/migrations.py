@@ -12,7 +12,7 @@ from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailable
 from rag_resources.core.messages import Message
 from rag_resources.database.faults import database_fault, first_line
 from rag_resources.database.queries import SQL, queries
-from rag_resources.database.schema import check_can_migrate, own_tables
+from rag_resources.database.schema import Schema, SchemaState, check_can_migrate, own_tables
 
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
@@ -43,9 +43,9 @@ def migrate(dsn: str) -> list[str]:
     with connect(dsn) as connection:
         try:
             _wait_for_turn(connection)
-            check_can_migrate(connection)
-            _preflight(connection)
-            applied = _apply_missing(dsn)
+            schema = check_can_migrate(connection)
+            _preflight(connection, schema)
+            applied = _apply_missing(dsn, schema)
             isolate_tenants(connection)
         except (
             psycopg.errors.DuplicateTable,
@@ -71,10 +71,8 @@ def migrate(dsn: str) -> list[str]:
 def isolate_tenants(connection: Connection) -> None:
     """Put every table of the product that has tenants under row-level security; idempotent."""
     names = list(own_tables())
-    if queries().can_isolate_tenants(connection):
-        queries().isolate_tenants(connection, names=names)
-    if queries().has_tenant_views(connection):
-        queries().show_tenants_their_rows(connection, names=names)
+    queries().isolate_tenants(connection, names=names)
+    queries().show_tenants_their_rows(connection, names=names)
 
 
 def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
@@ -166,7 +164,7 @@ def _wait_for_turn(connection: Connection) -> None:
         raise DatabaseUnavailableError(Message.MIGRATION_LOCKED) from error
 
 
-def _apply_missing(dsn: str) -> list[str]:
+def _apply_missing(dsn: str, schema: Schema) -> list[str]:
     # Passed as parameters, so that every form of URL that libpq accepts works.
     uri = "postgresql+psycopg:///?" + urlencode(conninfo_to_dict(dsn))
     with get_backend(uri) as backend:
@@ -179,8 +177,7 @@ def _apply_missing(dsn: str) -> list[str]:
             queries().set_transaction(
                 backend.connection, name="lock_timeout", value=f"{TABLE_TIMEOUT_S}s"
             )
-            queries().lock_legacy_notes(backend.connection)
-            if pending and queries().has_tenant_views(backend.connection):
+            if schema.state is SchemaState.OLDER:
                 queries().hide_tenant_views(backend.connection)
             for migration in pending:
                 migration.process_steps(backend, "apply")
@@ -188,7 +185,7 @@ def _apply_missing(dsn: str) -> list[str]:
         return [migration.id for migration in pending]
 
 
-def _preflight(connection: Connection) -> None:
+def _preflight(connection: Connection, schema: Schema) -> None:
     """Check the requirements before anything is written; the last step installs pgvector."""
     version = connection.info.server_version // 10_000
     if version < MIN_POSTGRES:
@@ -198,7 +195,8 @@ def _preflight(connection: Connection) -> None:
     _check_text(connection)
     if not queries().can_create_tables(connection):
         raise DatabaseNotReadyError(Message.DATABASE_NO_RIGHTS.format(user=connection.info.user))
-    _check_adoption(connection)
+    if schema.state is SchemaState.MISSING:
+        _check_adoption(connection)
     _ensure_vector(connection)
 
 

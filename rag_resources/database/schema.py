@@ -102,13 +102,15 @@ def check_schema(connection: Connection) -> None:
     _refuse(read_schema(connection), {SchemaState.CURRENT})
 
 
-def check_can_migrate(connection: Connection) -> None:
-    """Check that the missing migrations can be applied to a database.
+def check_can_migrate(connection: Connection) -> Schema:
+    """Return the schema of a database, to which the missing migrations can be applied.
 
     Raises:
         SchemaMismatchError: Its schema is newer, or from before the baseline.
     """
-    _refuse(read_schema(connection), {SchemaState.CURRENT, SchemaState.MISSING, SchemaState.OLDER})
+    schema = read_schema(connection)
+    _refuse(schema, {SchemaState.CURRENT, SchemaState.MISSING, SchemaState.OLDER})
+    return schema
 
 
 def _refuse(schema: Schema, accepted: set[SchemaState]) -> None:

@@ -28,11 +28,7 @@ counted AS MATERIALIZED (
             SELECT count(*) FROM marks AS m
             WHERE (m.tenant_id, m.month, m.part) = (c.tenant_id, c.month, c.part)
         ) AS writes
-    FROM (
-        SELECT * FROM count_months((SELECT w.tenants FROM wanted AS w), (SELECT w.months FROM wanted AS w))
-        UNION ALL
-        SELECT * FROM count_graph_months((SELECT w.tenants FROM wanted AS w), (SELECT w.months FROM wanted AS w))
-    ) AS c
+    FROM count_months((SELECT w.tenants FROM wanted AS w), (SELECT w.months FROM wanted AS w)) AS c
 ),
 
 past AS (

@@ -21,17 +21,11 @@ SELECT 'qué' = ANY(tsvector_to_array(to_tsvector('simple', '¿qué')));
 SELECT pg_advisory_lock(hashtext('brain-sync-rag migrations'));
 
 -- name: find_adoption_problems
--- Why an existing notes table of another application cannot be adopted; no row if there is no such table or it was
--- adopted.
+-- Why an existing notes table of another application cannot be adopted; no row if there is no such table.
 -- returns: subject text, expected text, found text or null
 WITH legacy AS (
     SELECT c.oid, c.relkind, c.relowner FROM pg_class AS c
-    WHERE
-        c.relname = 'notes' AND c.relnamespace = current_schema()::regnamespace
-        AND NOT EXISTS (
-            SELECT FROM pg_attribute AS a
-            WHERE a.attrelid = c.oid AND a.attname = 'content_sha256' AND a.attgenerated = 's'
-        )
+    WHERE c.relname = 'notes' AND c.relnamespace = current_schema()::regnamespace
 ),
 
 legacy_columns AS (
@@ -99,23 +93,6 @@ WHERE
     AND d.classid = ANY(ARRAY['pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass])
 ORDER BY subject, expected;
 
--- name: lock_legacy_notes!
--- Keep others from writing to the notes table while it is adopted, so that it changes in one step.
-DO $lock$
-BEGIN
-    IF EXISTS (
-        SELECT FROM pg_class AS c
-        WHERE
-            c.relname = 'notes' AND c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (
-                SELECT FROM pg_attribute AS a
-                WHERE a.attrelid = c.oid AND a.attname = 'content_sha256' AND a.attgenerated = 's'
-            )
-    ) THEN
-        LOCK TABLE notes IN ACCESS EXCLUSIVE MODE;
-    END IF;
-END
-$lock$;
-
 -- name: set_session!
 -- params:  name text, value text
 SELECT set_config(:name, :value, FALSE);
@@ -143,20 +120,10 @@ SET statement_timeout = {limit_ms};
 -- params:  limit_ms int (a literal)
 SET LOCAL statement_timeout = {limit_ms};
 
--- name: can_isolate_tenants$
--- Whether the schema knows row-level security.
--- returns: bool
-SELECT to_regprocedure('isolate_tenants(text[])') IS NOT NULL;
-
 -- name: isolate_tenants!
 -- Put every table with tenants under row-level security, including tables created since.
 -- params:  names text[] (of the product's tables)
 CALL isolate_tenants(:names);
-
--- name: has_tenant_views$
--- Whether the schema knows the views of servers without a superuser.
--- returns: bool
-SELECT to_regprocedure('hide_tenant_views()') IS NOT NULL;
 
 -- name: show_tenants_their_rows!
 -- Create the views through which a tenant is searched, where they are needed.

@@ -165,15 +165,10 @@ def test_a_table_made_later_is_isolated_by_the_next_migration(database_url: str)
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DROP TABLE feedback")
         for name in ("feedback", "strange"):
-            connection.execute(
-                f"CREATE TABLE {name} (tenant_id text, note_id uuid REFERENCES notes (id))"
-            )
+            connection.execute(f"CREATE TABLE {name} (tenant_id text)")
         assert migrate(database_url) == []
         found = {name: isolated for name, _, *isolated in tables(connection)}
         assert (found["feedback"], found["strange"]) == ([True] * 3, [False] * 3)
-        bound = "SELECT conkey::text FROM pg_constraint WHERE conrelid = %s::regclass"
-        keys = [connection.execute(bound, [name]).fetchone() for name in ("feedback", "strange")]
-        assert keys == [("{1,2}",), ("{2}",)]
 
 
 @pytest.mark.parametrize("role", ["rag_reader", "rag_writer"])
