@@ -8,11 +8,10 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from rag_resources.cli.content_settings import AcceptOption
-from rag_resources.cli.output import note, warn, write_as
+from rag_resources.cli.output import MixesOption, consented, note, warn, write_as
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import PassedOn, command, group, passing_on
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
 from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
 from rag_resources.logs import log_to_stderr
@@ -25,25 +24,29 @@ app = group("rag_assets", Message.HELP_ASSETS)
 @command(app, "run", Message.HELP_RUN)
 def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
-    accept_settings: AcceptOption = False,
+    yes: MixesOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
     plain: Annotated[bool, typer.Option("--plain", help=Message.HELP_PLAIN)] = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
     write_as(quiet=quiet, plain=plain)
     from rag_resources.application import open_application
-    from rag_resources.cli.content_settings import confirm_settings
 
     settings = load_settings()
     with announced(settings.ensure_home(), "rag run"):
         _prepare(settings, migrating=True)
         with open_application(settings) as application:
-            source = confirm_settings(application, sample=sample, accept=accept_settings)
+            notes = application.notes
+            try:
+                source = notes.source_to_read(sample=sample, mixes=yes)
+            except MixedSourcesError as error:
+                yes = consented(error)
+                source = notes.source_to_read(mixes=yes)
         if source.notice:
             warn(source.notice)
         from rag_assets.main_job import main_job
 
-        main_job(settings, source)
+        main_job(settings, source, mixes=yes)
 
 
 @command(app, "ui", Message.HELP_UI)

@@ -49,7 +49,7 @@ from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
 
 
-def main_job(settings: Settings, source: ContentSource) -> None:
+def main_job(settings: Settings, source: ContentSource, *, mixes: bool = False) -> None:
     """Run everything with progress bars, and print the table of configurations.
 
     Notes that could not be indexed do not stop the job; they are reported at the end.
@@ -57,13 +57,14 @@ def main_job(settings: Settings, source: ContentSource) -> None:
     Args:
         settings: The settings of this run.
         source: The notes and questions to read.
+        mixes: Whether a person consented to several sources.
 
     Raises:
         RagError: A step or some notes failed; the UI shows the run.
         DatabaseError: Dagster's own database was lost meanwhile, or its disk is full.
     """
     try:
-        _main_job(settings, source)
+        _main_job(settings, source, mixes)
     except (DagsterPostgresException, DBAPIError) as error:
         # SQLAlchemy wraps psycopg2's error, and Dagster wraps that.
         wrapped = error if isinstance(error, DBAPIError) else error.__cause__
@@ -75,7 +76,7 @@ def main_job(settings: Settings, source: ContentSource) -> None:
         ) from error
 
 
-def _main_job(settings: Settings, source: ContentSource) -> None:
+def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
     console = Console()
     configured = read_configured(settings)
     if "log_level" not in settings.model_fields_set:
@@ -90,12 +91,12 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(console, application, configured.window_models):
-            sample = {"config": {"sample": source.asked_for}}
+            choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
             tell_phase(console, Message.PROGRESS_INGESTING)
-            bad_notes = runs.months("ingest", ops={"notes": sample})
+            bad_notes = runs.months("ingest", ops={"notes": choice})
             questions = None
             if source.golden or application.golden.entries():
-                questions = runs.questions(ops={"golden_dataset": sample})
+                questions = runs.questions(ops={"golden_dataset": choice})
             windows = configured.window_models
             window = full_window(settings)
             is_indexed = application.migration.is_done(window, window_models=windows)

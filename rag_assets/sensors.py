@@ -29,10 +29,9 @@ from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
 from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
-from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
+from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
-from rag_resources.ingestion.content_settings import NOTES_SETTINGS
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
@@ -145,8 +144,8 @@ def _refusal(settings: Settings) -> str:
     """Return why a run would refuse the source; empty if it would not."""
     try:
         with open_application(settings) as application:
-            source = application.notes.require_settings(NOTES_SETTINGS)
-    except SettingsChangedError as error:
+            source = application.notes.source_to_read()
+    except MixedSourcesError as error:
         return error.message
     return source.notice
 

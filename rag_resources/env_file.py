@@ -1,7 +1,6 @@
 """Reads the `.env` file of settings."""
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -19,14 +18,6 @@ def present_values(file: Path = ENV_FILE) -> dict[str, str | None]:
         return dotenv_values(file)
     except UnicodeDecodeError:  # `settings` reports it.
         return {}
-
-
-def env_file_changed_at(file: Path = ENV_FILE) -> datetime | None:
-    """Return when a file was last written, in UTC; None if there is no such file."""
-    try:
-        return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    except OSError:
-        return None
 
 
 def malformed_lines(file: Path = ENV_FILE) -> list[int]:

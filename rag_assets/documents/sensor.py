@@ -13,7 +13,6 @@ from rag_assets.keys import DOCUMENTS
 from rag_assets.runs.partitions import monthly
 from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
-from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.documents.folder import SIDECARS
 from rag_resources.documents.media_types import SUFFIXES
@@ -57,8 +56,6 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
             keys = _months(settings, changed.keys())
         except FileNotFoundError:
             return dg.SkipReason(Message.DOCUMENTS_FOLDER.format(path=source))
-        except SettingsChangedError as error:
-            return dg.SkipReason(error.message)
         request = dg.RunRequest(
             run_key=f"documents {max(changed.values())}",
             tags={
@@ -99,16 +96,11 @@ def _changes(settings: Settings, source: str, seen: int, now: int) -> Iterator[t
 
 
 def _months(settings: Settings, changed: Collection[str]) -> set[str]:
-    """Return the partitions of these documents; the last one also reports what is rejected.
-
-    Raises:
-        SettingsChangedError: A run would refuse the source.
-    """
+    """Return the partitions of these documents; the last one also reports what is rejected."""
     known = monthly(settings).get_partition_keys()
     # The metadata of `plan.pdf` are in `plan.pdf.yaml`.
     addresses = {*changed, *(name.removesuffix(suffix) for name in changed for suffix in SIDECARS)}
     with open_application(settings) as application:
-        application.documents.require_settings()
         arrived = application.documents.arrivals(addresses)
     keys = {f"{at.astimezone(UTC):%Y-%m}-01" for at in arrived}
     return keys & set(known) | {known[-1]}

@@ -26,7 +26,6 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_markdown
-from rag_resources.ingestion.content_settings import GOLDEN_SETTINGS
 from rag_resources.languages.labels import label
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.reporting.page import history_plot, hit_rates_plot
@@ -53,7 +52,7 @@ def golden_dataset(
     """
     imported = GoldenImport([])
     with told_as_failure():
-        source = chosen_source(context, config, rag.notes, GOLDEN_SETTINGS)
+        source = chosen_source(context, config, rag.notes)
         if source.golden:
             imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
     for problem in imported.misspelt:

@@ -13,7 +13,6 @@ from rag_assets.runs.progress import MonthProgress
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.ingestion.content_settings import CHUNKING_SETTINGS
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -42,7 +41,6 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
         """
         indexing = rag.indexing
         with told_as_failure():
-            indexing.require_settings(CHUNKING_SETTINGS)
             is_done = indexing.is_chunked(span(context.partition_keys))
             serves = rag.serving.now().config.model
         overridden = {} if is_done else pass_quality_gate(context, config, rag, [serves])

@@ -93,7 +93,6 @@ def build_vectors_asset(kind: VectorAsset, model: str, settings: Settings) -> dg
     ) -> MonthEvents:
         indexing, vectors = rag.indexing, kind.vectors(rag.indexing)
         with told_as_failure():
-            indexing.require_model(model)
             vectors.register(model)
             is_done = vectors.is_done(model, span(context.partition_keys))
         overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])

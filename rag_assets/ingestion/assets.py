@@ -18,7 +18,6 @@ from rag_assets.runs.progress import MonthProgress
 from rag_resources.application.indexing import Indexing
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.ingestion.content_settings import NOTE_MODEL_SETTINGS, NOTES_SETTINGS
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport
 from rag_resources.resources import RagResource
@@ -45,7 +44,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         """Upsert the notes of the run's months, and the sections of its documents."""
         started = perf_counter()
         with told_as_failure():
-            source = chosen_source(context, config, rag.notes, NOTES_SETTINGS)
+            source = chosen_source(context, config, rag.notes)
             known = {(item.location, item.reason) for item in rag.notes.rejections()[0]}
             report = _ingest(context, rag, source)
             moved = rag.notes.moved(source.notes, source=source.name) if source.notes else []
@@ -172,7 +171,6 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         """Embed whole notes, including those outside every partition."""
         indexing = rag.indexing
         with told_as_failure():
-            indexing.require_settings(NOTE_MODEL_SETTINGS)
             indexing.register_note_model()
 
         def month(window: TimeWindow) -> MonthOutcome:

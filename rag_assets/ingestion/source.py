@@ -1,7 +1,5 @@
 """The notes and golden questions that a run reads, and the choice in its run configuration."""
 
-from collections.abc import Collection
-
 import dagster as dg
 from pydantic import Field
 
@@ -15,20 +13,18 @@ class SourceConfig(LaunchpadConfig):
     """What a person may say of the source, as the launchpad asks for it."""
 
     sample: bool = Field(default=False, description=Message.FIELD_SAMPLE)
+    mixes: bool = Field(default=False, description=Message.HELP_MIXES)
 
 
 def chosen_source(
-    context: dg.AssetExecutionContext,
-    config: SourceConfig,
-    notes: Notes,
-    names: Collection[str],
+    context: dg.AssetExecutionContext, config: SourceConfig, notes: Notes
 ) -> ContentSource:
     """Return the source that the run reads; a choice worth a notice is logged.
 
     Raises:
-        SettingsChangedError: Some of the settings in `names` differ from the stored ones.
+        MixedSourcesError: The source would join notes of others.
     """
-    source = notes.require_settings(names, sample=config.sample)
+    source = notes.source_to_read(sample=config.sample, mixes=config.mixes)
     if source.notice:
         context.log.warning(source.notice)
     return source

@@ -37,7 +37,6 @@ from rag_resources.documents.verification import (
 )
 from rag_resources.documents.web.download import WebAddress
 from rag_resources.files import Files, open_files
-from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
 from rag_resources.settings import Settings
 from rag_resources.store.document_files import announce, find_upload, list_addresses, list_arrivals
 from rag_resources.store.document_list import (
@@ -109,7 +108,6 @@ class Documents:
         source = self.settings.documents_source
         if source is None:
             return ArrivalReport()
-        self.require_settings()
         files = self.files
         pattern = self.settings.documents_pattern
         found = self._found(source, PathPattern(pattern) if pattern else None)
@@ -151,14 +149,6 @@ class Documents:
             self.settings.download,
             megabytes=self.config.file_mb,
         )
-
-    def require_settings(self) -> None:
-        """Refuse another source than the one whose documents the database holds.
-
-        Raises:
-            SettingsChangedError: It is another one; a person may accept it.
-        """
-        require_settings(self.database, self.settings, DOCUMENTS_SETTINGS)
 
     def addresses(self) -> Sequence[str]:
         """Return the addresses of the source that are known."""

@@ -18,11 +18,6 @@ from rag_resources.indexing.embed import embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.indexing.verify import find_broken_notes
-from rag_resources.ingestion.content_settings import (
-    CHUNKING_SETTINGS,
-    require_model,
-    require_settings,
-)
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
@@ -53,22 +48,6 @@ class Indexing:
     def note_model(self) -> str:
         """The model of the whole-note vectors."""
         return self.settings.note_embedding_model
-
-    def require_settings(self, names: Collection[str]) -> None:
-        """Refuse settings that differ from those the database was filled with.
-
-        Raises:
-            SettingsChangedError: One of the named settings differs.
-        """
-        require_settings(self.database, self.settings, names)
-
-    def require_model(self, model: str) -> None:
-        """Refuse a model with which the database was not filled.
-
-        Raises:
-            SettingsChangedError: The model is not one of the database's.
-        """
-        require_model(self.database, self.settings, model)
 
     # --- Chunks
 
@@ -191,10 +170,8 @@ class Indexing:
             Whether all of them have now what the others have. What is left, the next run does.
 
         Raises:
-            SettingsChangedError: The way of chunking is not that of the other notes.
             ProviderError: A model is not usable; what was made before stays.
         """
-        self.require_settings(CHUNKING_SETTINGS)
         with self.database.transaction() as connection:
             notes = fetch_notes(connection, note_ids).values()
         moments = sorted({note.created_at for note in notes})

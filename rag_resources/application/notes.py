@@ -16,16 +16,12 @@ from rag_resources.core.types import (
 )
 from rag_resources.database.pool import Database
 from rag_resources.indexing.purge import PurgeReport, purge
-from rag_resources.ingestion.content_settings import (
-    SettingChange,
-    accept_ingestion,
-    accept_settings,
-    ingestion_changes,
-    pending_changes,
-    require_settings,
-    stored_settings,
+from rag_resources.ingestion.content_source import (
+    ContentSource,
+    require_unmixed,
+    source_of_path,
+    source_to_read,
 )
-from rag_resources.ingestion.content_source import ContentSource, choose_source, source_of_path
 from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
 from rag_resources.ingestion.export import ExportReading, export_lines, export_notes, read_export
 from rag_resources.ingestion.ingest import IngestReport, ingest
@@ -54,21 +50,6 @@ MOST_TWINS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ContentSettings:
-    """The settings a database was filled with, compared with the present ones.
-
-    Attributes:
-        source: The source that the present settings select.
-        changes: The settings that differ.
-        stored: The stored settings, as shown to people.
-    """
-
-    source: ContentSource
-    changes: Sequence[SettingChange]
-    stored: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Notes:
     """The notes of a database."""
 
@@ -82,30 +63,26 @@ class Notes:
 
     # --- Sources
 
-    def content_settings(self, *, sample: bool = False) -> ContentSettings:
-        """Compare the present settings with those the database was filled with.
+    def source_to_read(self, *, sample: bool = False, mixes: bool = False) -> ContentSource:
+        """Return the source that a run reads.
 
         Args:
             sample: Whether a person asked for the sample.
-        """
-        with self.database.transaction() as connection:
-            source = choose_source(connection, self.settings, sample=sample)
-            changes = pending_changes(connection, self.settings, source)
-            stored = stored_settings(connection, self.settings.tenant)
-        return ContentSettings(source, changes, stored)
-
-    def accept_settings(self, source: ContentSource) -> None:
-        """Store the present settings as those the database is filled with."""
-        with self.database.transaction() as connection:
-            accept_settings(connection, self.settings, source)
-
-    def require_settings(self, names: Collection[str], *, sample: bool = False) -> ContentSource:
-        """Return the source that a run reads; refuse settings that differ from the stored ones.
+            mixes: Whether a person consented to several sources.
 
         Raises:
-            SettingsChangedError: One of the named settings differs.
+            MixedSourcesError: The source would join notes of others.
         """
-        return require_settings(self.database, self.settings, names, sample=sample)
+        return source_to_read(self.database, self.settings, sample=sample, mixes=mixes)
+
+    def require_unmixed(self, source: str) -> None:
+        """Check that a source has notes already, or is the only one.
+
+        Raises:
+            MixedSourcesError: Its notes would join those of other sources.
+        """
+        with self.database.transaction() as connection:
+            require_unmixed(connection, self.settings.tenant, source)
 
     def source_of(self, path: Path, *, name: str | None) -> str:
         """Return the source under which the notes of a path are stored.
@@ -119,24 +96,6 @@ class Notes:
         """Whether a path is in the source that the settings name, so that every run reads it."""
         named = self._named(source)
         return named is not None and path.resolve().is_relative_to(named)
-
-    def ingestion_changes(self, path: Path, *, source: str, named: bool) -> Sequence[SettingChange]:
-        """Return the changes that a person should accept before the notes of a path are stored.
-
-        Args:
-            path: The path that the person gave.
-            source: The source of its notes.
-            named: Whether the person also named the source.
-        """
-        with self.database.transaction() as connection:
-            return ingestion_changes(
-                connection, self.settings, path.absolute(), source=source, named=named
-            )
-
-    def accept_ingestion(self, source: str) -> None:
-        """Record that the database holds notes of this source."""
-        with self.database.transaction() as connection:
-            accept_ingestion(connection, self.settings, source=source)
 
     # --- Ingestion
 

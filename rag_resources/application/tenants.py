@@ -11,7 +11,6 @@ from rag_resources.documents.arrival import files_folder
 from rag_resources.documents.uploads import kept_uploads
 from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
-from rag_resources.ingestion.content_settings import accept_tenant
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
 from rag_resources.store.tenants import (
     EmptiedTable,
@@ -72,7 +71,6 @@ class Tenants:
                 Message.TENANT_NAME_INVALID.format(maximum=MAX_TENANT_CHARS), name=name
             )
         with self.database.transaction() as connection:
-            accept_tenant(connection, name)
             created = insert_tenant(connection, name)
             if upload_hours is not None:
                 set_upload_lifetime(connection, name, upload_hours or None)

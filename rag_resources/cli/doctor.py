@@ -244,26 +244,10 @@ def _database(settings: "Settings") -> Iterator[Finding]:
         detail = Message.DOCTOR_SERVER.format(version=server["version"], address=server["address"])
         yield Finding(subject, Health.GOOD, detail)
         contents, _ = read_contents(url, settings)
-        changed = _changed_settings(url, settings)
     except RagError as error:
         yield Finding(subject, Health.BAD, error.message)
         return
-    yield from changed
     yield from _contents(contents, settings)
-
-
-def _changed_settings(url: str, settings: "Settings") -> list[Finding]:
-    """Find settings that differ from those that the database was filled with."""
-    from rag_resources.database.locate import database_at
-    from rag_resources.ingestion.content_settings import pending_changes
-    from rag_resources.ingestion.content_source import choose_source
-
-    with database_at(settings, url) as database, database.transaction() as connection:
-        changes = pending_changes(connection, settings, choose_source(connection, settings))
-    if not changes:
-        return []
-    detail = Message.DOCTOR_CHANGED.format(changes="; ".join(map(str, changes)))
-    return [Finding(Message.DOCTOR_SETTINGS, Health.WARNING, detail)]
 
 
 def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding]:

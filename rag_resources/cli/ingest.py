@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.content_settings import AcceptOption, accept_changes
 from rag_resources.cli.output import (
     JsonOption,
+    MixesOption,
     conclude,
+    consented,
     console,
     note,
     progress,
@@ -21,7 +22,7 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application, read_settings
 from rag_resources.cli.survey_report import show_moved, show_rejected, show_undated
-from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
+from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, MixedSourcesError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template, Text
 
@@ -47,7 +48,7 @@ def ingest(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
     ] = False,
-    accept_settings: AcceptOption = False,
+    yes: MixesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
@@ -70,7 +71,7 @@ def ingest(
         return
     records = iter_source(path, options=options)
     with application() as app:
-        source = _source(app, path, source_name, accept=accept_settings)
+        source = _source(app, path, source_name, mixes=yes)
         report = _store(app, records, source, path)
         first_month, is_read = app.notes.first_month, app.notes.is_read_by_runs(path, source)
         moved = app.notes.moved(path, source=source)
@@ -105,7 +106,7 @@ def import_squad(
         str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SQUAD_SOURCE)
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
-    accept_settings: AcceptOption = False,
+    yes: MixesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes and questions of a SQuAD file."""
@@ -115,7 +116,7 @@ def import_squad(
         path, paragraphs_per_note=paragraphs_per_note, questions=questions, seed=seed
     )
     with application() as app:
-        source = _source(app, path, source_name or path.stem, accept=accept_settings)
+        source = _source(app, path, source_name or path.stem, mixes=yes)
         report = _store(app, chain(dataset.notes, dataset.rejected), source, path)
         count = app.golden.import_squad(dataset, path, source=source, replace=replace)
         first_month = app.notes.first_month
@@ -127,12 +128,14 @@ def import_squad(
     _advise(report, first_month, Message.SQUAD_NEXT)
 
 
-def _source(app: "Application", path: Path, name: str | None, *, accept: bool) -> str:
-    """Return the source of a path's notes; a person must confirm before sources are mixed."""
+def _source(app: "Application", path: Path, name: str | None, *, mixes: bool) -> str:
+    """Return the source of a path's notes; a person must name it or consent before it mixes."""
     source = app.notes.source_of(path, name=name)
-    changes = app.notes.ingestion_changes(path, source=source, named=name is not None)
-    accept_changes(changes, accept=accept)
-    app.notes.accept_ingestion(source)
+    if name is None and not mixes:
+        try:
+            app.notes.require_unmixed(source)
+        except MixedSourcesError as error:
+            consented(error)
     return source
 
 

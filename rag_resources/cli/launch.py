@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.content_settings import AcceptOption
-from rag_resources.cli.output import is_plain, is_quiet
+from rag_resources.cli.output import MixesOption, is_plain, is_quiet
 from rag_resources.cli.running import ENV_FILE_TOLD
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
@@ -24,12 +23,12 @@ FORGETTING_S = 3600.0
 
 def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
-    accept_settings: AcceptOption = False,
+    yes: MixesOption = False,
 ) -> None:
     """Replace this process by the main job."""
     flags = {
         "--sample": sample,
-        "--accept-settings": accept_settings,
+        "--yes": yes,
         "--quiet": is_quiet(),
         "--plain": is_plain(),
     }

@@ -17,7 +17,6 @@ from rag_resources.cli import (
     calibrate,
     compare,
     completion,
-    content_settings,
     doctor,
     documents,
     evaluate,
@@ -105,7 +104,6 @@ app.add_typer(key.app)
 app.add_typer(tenant.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
-app.add_typer(content_settings.app)
 command(app, "completion", Message.HELP_COMPLETION)(completion.completion)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_resources.cli.reader import told
+from rag_resources.core.errors import MixedSourcesError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
+MixesOption = Annotated[bool, typer.Option("--yes", help=Message.HELP_MIXES)]
 
 PIPED_COLUMNS = 120
 """Width of tables written to a file or a pipe."""
@@ -121,6 +123,17 @@ def confirmed(question: str, *, about: Sequence[str] = (), err: bool = False) ->
         (note if err else say)(line)
     answer: str = typer.prompt(question, default="", show_default=False, err=err)
     return answer.strip().casefold() in Message.WORDS_YES.split()
+
+
+def consented(mix: MixedSourcesError) -> bool:
+    """Ask a person whether notes of several sources may be mixed.
+
+    Raises:
+        MixedSourcesError: The person refused, or there is none.
+    """
+    if not confirmed(mix.message, err=True):
+        raise mix
+    return True
 
 
 def console(*, err: bool = False) -> "Console":

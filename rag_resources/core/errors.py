@@ -10,7 +10,7 @@ the offending values for the log.
     │   ├── InvalidConfigurationError    a configuration, with every problem named
     │   ├── InvalidFiltersError          conditions on notes, with every problem named
     │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
-    │   ├── SettingsChangedError         settings other than those that filled the database
+    │   ├── MixedSourcesError            notes of a source would join those of others
     │   ├── ModelInUseError              a model that cannot be retired, with its users named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   ├── InvalidQueryError            a question that cannot be searched
@@ -115,8 +115,8 @@ class InvalidGoldenDatasetError(ProblemsError):
     """A golden dataset is invalid; every bad entry is named."""
 
 
-class SettingsChangedError(ProblemsError):
-    """The settings are not those that the database was filled with."""
+class MixedSourcesError(InvalidInputError):
+    """Notes of a source would join those of other sources, and nobody consented."""
 
 
 class ModelInUseError(ProblemsError):

@@ -249,19 +249,7 @@ class Message:
     INSTANCE_FILE_UNUSABLE: Template
     SOURCE_NAME_RESERVED: Template
     SOURCE_NOT_NAMED: Template
-    SETTINGS_CHANGED: Template
-    SETTINGS_TENANT_UNKNOWN: Template
-    SETTINGS_MODELS_CHANGED: Template
-    SETTING_CHANGED: Template
-    SETTINGS_DIFFER: Template
-    SETTINGS_SAME: Template
-    SETTINGS_RESTART: Template
-    SETTINGS_PROGRAM: Template
-    SETTINGS_ACCEPTED: Template
-    SETTINGS_CONFIRM: Template
-    SETTING_NOTHING: Template
-    SETTING_PATH_MISSING: Template
-    SETTING_SAMPLE: Template
+    SOURCES_WOULD_MIX: Template
 
     # indexing.toml
     BLANK_NOTE: Template
@@ -1080,7 +1068,6 @@ class Message:
     DOCTOR_CONTENTS: Template
     DOCTOR_REJECTED: Template
     DOCTOR_REJECTED_RECORDS: Template
-    DOCTOR_CHANGED: Template
     DOCTOR_SERVING: Template
     DOCTOR_NO_WINDOWS: Template
     DOCTOR_DOCUMENTS: Template
@@ -1930,11 +1917,7 @@ class Message:
     PLOT_CLOSED: Template
     PLOT_NO_BATCHES: Template
     PLOT_NO_NOTES: Template
-    COLUMN_VARIABLE: Template
-    HELP_ACCEPT_SETTINGS: Template
-    HELP_SETTINGS: Template
-    HELP_SETTINGS_SHOW: Template
-    HELP_SETTINGS_ACCEPT: Template
+    HELP_MIXES: Template
     HELP_GOLDEN_REPLACE: Template
     HELP_GOLDEN_RESTORE: Template
     HELP_GOLDEN_MOMENT: Template

@@ -1,31 +1,21 @@
 """Decides which notes and golden questions a run reads: the user's own, the sample, or none.
 
 The sample is a separate source. It is read only into a database that holds nothing else, or when a
-person asks for it. Whether the settings match those the database was filled with is decided in
-`content_settings`.
+person asks for it. A first reading of a source into a database that holds notes of others needs a
+person's consent, too.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import content_sha256
-from rag_resources.core.types import NoteRecord
-from rag_resources.database.pool import Connection
-from rag_resources.ingestion.sources import iter_source
+from rag_resources.database.pool import Connection, Database
 from rag_resources.settings import SAMPLE, SAMPLE_SOURCE, Settings
-from rag_resources.store.content_settings import (
-    HeldContent,
-    held_content,
-    list_sources,
-    move_notes,
-)
+from rag_resources.store.notes import held_content, list_sources
 
 SAMPLE_NOTES = SAMPLE / "notes"
 SAMPLE_GOLDEN = SAMPLE / "golden.json"
-FORMER_SAMPLE_SOURCE = "notes"
-"""The source of the sample's notes before they had one of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +36,6 @@ class ContentSource:
     asked_for: bool = False
     notice: str = ""
 
-    @property
-    def is_sample(self) -> bool:
-        """Whether this is the sample."""
-        return self.name == SAMPLE_SOURCE
-
 
 def choose_source(
     connection: Connection, settings: Settings, *, sample: bool = False
@@ -58,25 +43,57 @@ def choose_source(
     """Choose the source that a run reads.
 
     Args:
-        connection: In a transaction, because sample notes under their former source are moved.
+        connection: In a transaction.
         settings: Name the user's source, if any.
         sample: Whether a person asked for the sample.
     """
-    own = ContentSource(settings.notes_source, settings.notes_source_name, settings.golden_source)
-    if sample or (own.notes and is_sample_folder(own.notes)):
-        hold_sample(connection, settings.tenant)
-        if not sample:
-            return ContentSource(own.notes, SAMPLE_SOURCE, own.golden)
+    if sample:
         return ContentSource(SAMPLE_NOTES, SAMPLE_SOURCE, SAMPLE_GOLDEN, asked_for=True)
+    notes, golden = settings.notes_source, settings.golden_source
+    if notes and is_sample_folder(notes):
+        return ContentSource(notes, SAMPLE_SOURCE, golden)
+    name = settings.notes_source_name
     if not settings.sample_by_default:
-        return own
-    held = hold_sample(connection, settings.tenant)
-    if not held.others and (held.sample or not held.golden):
+        return ContentSource(notes, name, golden)
+    held = held_content(connection, tenant=settings.tenant, source=SAMPLE_SOURCE)
+    if not held.others and (held.own or not (held.golden or held.notes)):
         return ContentSource(SAMPLE_NOTES, SAMPLE_SOURCE, SAMPLE_GOLDEN)
-    sources = describe_sources(connection)
-    return ContentSource(
-        None, own.name, None, notice=Message.SOURCE_NOT_NAMED.format(sources=sources)
-    )
+    notice = Message.SOURCE_NOT_NAMED.format(sources=_described(connection, settings.tenant))
+    return ContentSource(None, name, None, notice=notice)
+
+
+def source_to_read(
+    database: Database, settings: Settings, *, sample: bool = False, mixes: bool = False
+) -> ContentSource:
+    """Choose the source that a run reads, with a person's consent where sources would mix.
+
+    Args:
+        database: Open.
+        settings: Name the user's source, if any.
+        sample: Whether a person asked for the sample.
+        mixes: Whether a person consented to several sources.
+
+    Raises:
+        MixedSourcesError: The source would join notes of others.
+    """
+    with database.transaction() as connection:
+        source = choose_source(connection, settings, sample=sample)
+        if source.notes and not (source.asked_for or mixes):
+            require_unmixed(connection, settings.tenant, source.name)
+    return source
+
+
+def require_unmixed(connection: Connection, tenant: str, source: str) -> None:
+    """Check that a source has notes already, or is the only one.
+
+    Raises:
+        MixedSourcesError: Its notes would join those of other sources.
+    """
+    held = held_content(connection, tenant=tenant, source=source)
+    if held.others and not held.own:
+        raise MixedSourcesError(
+            Message.SOURCES_WOULD_MIX.format(sources=_described(connection, tenant), source=source)
+        )
 
 
 def source_of_path(path: Path, *, name: str | None, default: str) -> str:
@@ -100,41 +117,12 @@ def source_of_path(path: Path, *, name: str | None, default: str) -> str:
     return source
 
 
-def hold_sample(connection: Connection, tenant: str) -> HeldContent:
-    """Return the kinds of content in a database, after moving sample notes to the sample's source.
-
-    Sample notes used to be stored under `FORMER_SAMPLE_SOURCE`. A note there is moved if its
-    external id and content are those of a sample note; its id, chunks and vectors stay.
-    """
-    held = _held(connection, tenant)
-    if not held.unnamed:
-        return held
-    contents = [
-        (record.external_id, content_sha256(record.content))
-        for record in iter_source(SAMPLE_NOTES)
-        if isinstance(record, NoteRecord)
-    ]
-    move_notes(
-        connection,
-        tenant=tenant,
-        old_source=FORMER_SAMPLE_SOURCE,
-        new_source=SAMPLE_SOURCE,
-        contents=contents,
-    )
-    return _held(connection, tenant)
-
-
-def describe_sources(connection: Connection) -> str:
-    """Name the sources in the database, with their number of notes."""
-    return ", ".join(f"{source} ({notes})" for source, notes in list_sources(connection).items())
-
-
 def is_sample_folder(path: Path) -> bool:
     """Whether a path is the sample's folder of notes, or inside it."""
     return path.resolve().is_relative_to(SAMPLE_NOTES.resolve())
 
 
-def _held(connection: Connection, tenant: str) -> HeldContent:
-    return held_content(
-        connection, tenant=tenant, sample=SAMPLE_SOURCE, unnamed=FORMER_SAMPLE_SOURCE
-    )
+def _described(connection: Connection, tenant: str) -> str:
+    """Name a tenant's sources, with their number of notes."""
+    sources = list_sources(connection, tenant=tenant)
+    return ", ".join(f"{source} ({notes})" for source, notes in sources.items())

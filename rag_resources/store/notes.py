@@ -36,6 +36,23 @@ class Upsert(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldContent:
+    """What kinds of content a database holds, seen from a source of a tenant.
+
+    Attributes:
+        own: The tenant has notes of the source.
+        others: It has notes of other sources, not counting documents.
+        golden: It has golden questions.
+        notes: Anybody has a note.
+    """
+
+    own: bool
+    others: bool
+    golden: bool
+    notes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OutsideNotes:
     """The notes dated outside every partition: their number, date range, and first external ids."""
 
@@ -356,3 +373,14 @@ def filter_values(connection: Connection) -> FilterValues:
     return FilterValues(
         tuple(row.tags), tuple(row.sources), tuple(row.keys), tuple(row.lists), row.first, row.last
     )
+
+
+def held_content(connection: Connection, *, tenant: str, source: str) -> HeldContent:
+    """Return what kinds of content there are, seen from a source of a tenant."""
+    row = queries().held_content(connection, tenant=tenant, source=source)
+    return HeldContent(row.own, row.others, row.golden, row.notes)
+
+
+def list_sources(connection: Connection, *, tenant: str) -> dict[str, int]:
+    """Count the notes of each of a tenant's sources, most notes first."""
+    return {row.source: row.notes for row in queries().list_sources(connection, tenant=tenant)}

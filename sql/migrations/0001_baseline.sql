@@ -612,7 +612,7 @@ CREATE PROCEDURE isolate_table(isolated regclass) LANGUAGE plpgsql AS $isolate_t
 DECLARE
     -- Rows of these are for the machinery: whose they are is nobody's business.
     is_private boolean := isolated::text IN ('api_keys', 'month_contents', 'changed_months');
-    has_shared boolean := isolated::text IN ('content_settings', 'index_changes');
+    has_shared boolean := isolated::text = 'index_changes';
     owner_name text := (SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c WHERE c.oid = isolated);
     own text := 'tenant_id = current_setting(''rag.tenant'', TRUE)';
     grantee text;
@@ -1742,19 +1742,6 @@ CREATE TABLE migration_batches (
 );
 CREATE INDEX migration_batches_latest_idx ON migration_batches (model, chunking_hash, finished_at DESC, id DESC);
 
--- The settings that the content of this database was made with. A run with other settings says so and asks first: a
--- variable that is not set, or misspelt, must not mix one collection of notes with another.
-CREATE TABLE content_settings (
-    -- Empty for a setting of all tenants.
-    tenant_id text NOT NULL,
-    -- The environment variable.
-    name text NOT NULL,
-    -- null: a person accepted that nothing is compared with it.
-    value jsonb NOT NULL,
-    accepted_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, name)
-);
-
 -- Deleted notes: a source that still has one with the same content does not bring it back.
 CREATE TABLE tombstones (
     note_id uuid NOT NULL,
@@ -2137,10 +2124,7 @@ RETURN (
 CREATE TABLE tenants (
     tenant_id text PRIMARY KEY CHECK (tenant_id <> ''),
     created_at timestamptz NOT NULL DEFAULT now(),
-    max_notes bigint CHECK (max_notes >= 0),
-    -- Of the texts of its notes and the files of its documents together.
-    max_bytes bigint CHECK (max_bytes >= 0),
-    questions_a_minute integer CHECK (questions_a_minute > 0),
+    -- The lifetime of uploads that state none.
     upload_hours integer CHECK (upload_hours > 0),
     -- Whether it has vector indexes of its own: in those of all tenants too few of its vectors are found.
     has_own_indexes boolean NOT NULL DEFAULT FALSE

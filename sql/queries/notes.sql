@@ -409,3 +409,24 @@ SELECT
     ) AS lists,
     (SELECT min(v.created_at) FROM visible AS v) AS first,
     (SELECT max(v.created_at) FROM visible AS v) AS last;
+
+-- name: held_content^
+-- The kinds of content in the database.
+-- params:  tenant text, source text
+-- returns: own bool (the tenant has notes of the source), others bool (and notes of other sources, not counting
+--          documents), golden bool (and golden questions), notes bool (anybody has a note)
+-- index:   notes_external_key
+SELECT
+    exists(SELECT FROM notes AS n WHERE n.tenant_id = :tenant AND n.source = :source) AS own,
+    exists(
+        SELECT FROM notes AS n WHERE n.tenant_id = :tenant AND n.source <> :source AND n.document_id IS NULL
+    ) AS others,
+    exists(SELECT FROM golden_dataset AS g WHERE g.tenant_id = :tenant) AS golden,
+    exists(SELECT FROM notes) AS notes;
+
+-- name: list_sources
+-- The sources of a tenant's notes.
+-- params:  tenant text
+-- returns: source text, notes bigint, most notes first
+SELECT n.source, count(*) AS notes FROM notes AS n WHERE n.tenant_id = :tenant
+GROUP BY n.source ORDER BY notes DESC, n.source;

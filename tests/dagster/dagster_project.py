@@ -17,8 +17,6 @@ import pytest
 from rag_assets.code_location import build_defs
 from rag_assets.instance import prepare
 from rag_assets.runs.failures import failure_reasons
-from rag_resources.application import open_application
-from rag_resources.cli.content_settings import confirm_settings
 from rag_resources.languages.labels import label
 from rag_resources.settings import load_settings
 
@@ -192,15 +190,8 @@ def environment(**variables: str) -> Iterator[None]:
         yield
 
 
-def accept_present_settings() -> None:
-    """Accept the settings of the environment, as `rag settings accept` does."""
-    with open_application(load_settings()) as application:
-        confirm_settings(application, accept=True)
-
-
 def settle_in(project: Project) -> None:
     """Make a copied project one that was filled from its own files, at their own place."""
-    accept_present_settings()
     with psycopg.connect(project.database_url) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")  # history has a guard
         connection.execute(

@@ -14,7 +14,6 @@ from rag_assets.documents.sensor import build_new_documents_sensor
 from rag_assets.file_changes import SETTLED_NS
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
-from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
@@ -126,30 +125,3 @@ def test_a_folder_that_is_gone_or_not_set_is_skipped(
     assert new_documents.tick() == Message.DOCUMENTS_FOLDER.format(path=new_documents.folder)
     monkeypatch.delenv("DOCUMENTS_SOURCE")
     assert new_documents.tick() == Message.DOCUMENTS_NOT_SET
-
-
-def test_another_folder_is_told_and_nothing_is_read_until_a_person_accepts(
-    new_documents: NewDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_application(load_settings()) as application:
-        application.documents.arrive()
-    other = tmp_path / "otra"
-    other.mkdir()
-    (other / "nuevo.txt").write_text("Otro plan.", "utf-8")
-    monkeypatch.setenv("DOCUMENTS_SOURCE", str(other))
-    sensor = NewDocuments(other, new_documents.instance)
-    refusal = sensor.tick()
-    assert isinstance(refusal, str)
-    assert sensor.cursor is None
-    with open_application(load_settings()) as application:
-        with pytest.raises(SettingsChangedError) as refused:
-            application.documents.arrive()
-        assert refused.value.message == refusal
-        assert "DOCUMENTS_SOURCE" in refusal
-        summaries, _ = application.documents.list()
-        assert {each.title for each in summaries} == {"plan", "acta"}
-        assert not any(each.addresses[0]["missingSince"] for each in summaries)
-        application.notes.accept_settings(application.notes.content_settings().source)
-        report = application.documents.arrive()
-    assert report.missing == ["acta.txt", "plan.txt"]
-    assert sensor.tick() == (THIS_MONTH, THIS_MONTH)

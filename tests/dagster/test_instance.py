@@ -12,7 +12,6 @@ from dagster_project import QUIET, Project, definitions, environment
 from rag_assets.instance import prepare
 from rag_assets.main_job import main_job
 from rag_resources.application import open_application
-from rag_resources.cli.content_settings import confirm_settings
 from rag_resources.core.errors import DatabaseError, SchemaMismatchError
 from rag_resources.core.messages import Message
 from rag_resources.database.schema import schema_version
@@ -112,7 +111,7 @@ def test_a_full_disk_under_dagsters_own_tables_is_called_that(project: Project) 
         )
     settings = load_settings()
     with open_application(settings) as application:
-        source = confirm_settings(application, accept=True)
+        source = application.notes.source_to_read()
     with pytest.raises(DatabaseError) as told:
         main_job(settings, source)
     assert told.value.message == Message.DATABASE_DISK_FULL

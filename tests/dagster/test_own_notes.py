@@ -12,8 +12,6 @@ import dagster as dg
 import psycopg
 import pytest
 from dagster_project import (
-    CHUNKS,
-    EMBEDDINGS,
     GOLDEN,
     MONTHS,
     NOTES,
@@ -27,10 +25,9 @@ from dagster_project import (
 )
 
 from rag_resources.application import open_application
-from rag_resources.core.errors import SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
+from rag_resources.ingestion.content_source import source_to_read
 from rag_resources.settings import Settings, load_settings
 from tests.databases import cloned
 
@@ -100,78 +97,46 @@ def answered(arguments: Sequence[str], answer: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_main_job_of_a_forgetful_shell_changes_nothing(own: Project) -> None:
-    """It names the source it would no longer read, says how to go on, and ends with 2."""
+@pytest.mark.parametrize("asset", [NOTES, GOLDEN], ids=["notes", "golden"])
+def test_a_forgetful_shell_changes_nothing(own: Project, asset: dg.AssetKey) -> None:
     before = contents(own)
-    done = command("rag_assets", "run")
-    assert (done.returncode, done.stdout) == (2, "")
-    change = Message.SETTING_CHANGED.format(
-        name="NOTES_SOURCE", before=f"«{own.corpus.notes}»", after=Message.SETTING_NOTHING
-    )
-    assert Message.SETTINGS_CHANGED in done.stderr
-    assert change in done.stderr
+    result = own.run(asset, months=MONTHS if asset == NOTES else ())
+    assert result.success, failure_texts(result)
     assert contents(own) == before
-
-
-def test_a_misspelt_variable_is_a_forgotten_one(own: Project) -> None:
-    before = contents(own)
-    done = command("rag_assets", "run", environment={"NOTE_SOURCE": str(own.corpus.notes)})
-    assert done.returncode == 2
-    assert "NOTES_SOURCE" in done.stderr
-    assert contents(own) == before
-
-
-def test_a_folder_that_never_was_there_does_not_stand_in_the_way_of_the_right_one(
-    own: Project, tmp_path: Path
-) -> None:
-    """Nothing was read from it. A folder that was read must be accepted if it changes."""
-    notes, documents = own.corpus.notes, tmp_path / "documentos"
-    documents.mkdir()
-
-    def read_from(folder: Path) -> None:
-        settings = load_settings(
-            notes_source=notes,
-            documents_source=str(folder),
-            files_url=(tmp_path / "ficheros").as_uri(),
-        )
-        with open_application(settings) as opened:
-            require_settings(opened.database, settings, DOCUMENTS_SETTINGS)
-
-    read_from(tmp_path / "documentoz")
-    read_from(documents)
-    with pytest.raises(SettingsChangedError, match="DOCUMENTS_SOURCE"):
-        read_from(tmp_path / "documentoz")
 
 
 @pytest.mark.parametrize("asset", [NOTES, GOLDEN], ids=["notes", "golden"])
-def test_the_assets_refuse_what_the_main_job_refuses(own: Project, asset: dg.AssetKey) -> None:
+def test_the_assets_refuse_what_the_main_job_refuses(
+    own: Project, asset: dg.AssetKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTES_SOURCE", str(SAMPLE / "notes"))
     before = contents(own)
     result = own.run(asset, months=MONTHS if asset == NOTES else ())
     assert not result.success
-    assert Message.SETTINGS_CHANGED in failure_texts(result)
+    assert "--yes" in failure_texts(result)
+    assert command("rag_assets", "run").returncode == 2
     assert contents(own) == before
 
 
 def test_the_sensor_requests_nothing(own: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of another source than the database was filled with; its cursor stays."""
+    """Of a source whose notes would join others; its cursor stays."""
     monkeypatch.setenv("NOTES_SOURCE", str(SAMPLE / "notes"))
     sensor = definitions().resolve_sensor_def("new_notes")
     context = dg.build_sensor_context(instance=own.instance)
     result = sensor(context)
     assert isinstance(result, dg.SkipReason)
-    assert "NOTES_SOURCE" in (result.skip_message or "")
+    assert "--yes" in (result.skip_message or "")
 
 
-def test_own_notes_of_an_unknown_source_get_no_sample_either(
+def test_own_notes_get_no_sample_from_a_shell_that_names_no_source(
     own: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database from before settings were stored: nothing is read, and that is said."""
-    own.query("DELETE FROM content_settings")
+    """Nothing is read, and that is said."""
     monkeypatch.setenv("DATABASE_URL", "")
     before = contents(own)
     settings = load_settings().model_copy(update={"rag_home": Path(os.environ["RAG_HOME"])})
     with open_application(load_settings(database_url=own.database_url)) as application:
-        source = require_settings(application.database, settings, ["NOTES_SOURCE"])
+        source = source_to_read(application.database, settings)
     assert (source.notes, source.golden) == (None, None)
     sources = f"notes ({len(before) - len(own.corpus.questions())})"
     assert source.notice == Message.SOURCE_NOT_NAMED.format(sources=sources)
@@ -194,58 +159,23 @@ def test_the_sample_comes_among_own_notes_when_asked(own: Project) -> None:
     assert count > questions
 
 
-def test_other_settings_are_accepted_by_command(
-    own: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until then `rag settings show` names them; afterwards the assets go on."""
-    other = own.corpus.copy(tmp_path / "otra")
-    monkeypatch.setenv("NOTES_SOURCE", str(other.notes))
-    monkeypatch.setenv("GOLDEN_SOURCE", str(own.corpus.golden))
-    shown = command("rag_resources.cli", "settings", "show")
-    assert Message.SETTINGS_DIFFER in shown.stdout
-    assert str(other.notes) in shown.stdout
-    assert command("rag_resources.cli", "settings", "accept").returncode == 0
-    assert Message.SETTINGS_SAME in command("rag_resources.cli", "settings", "show").stdout
-    assert own.run(NOTES, months=MONTHS).success
-
-
-def test_a_source_that_does_not_exist_is_told_as_such(own: Project) -> None:
-    """A mistyped path is not taken for another source that a person may accept unseen."""
-    done = command("rag_assets", "run", environment={"NOTES_SOURCE": "/no/hay"})
-    assert done.returncode == 2
-    assert Message.SETTING_PATH_MISSING.format(path="/no/hay") in done.stderr
-
-
-def test_chunking_and_models_are_settings_of_the_content(
-    indexed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setenv("CHUNKING__MAX_TOKENS", "300")
-        result = indexed.run(CHUNKS, months=MONTHS)
-        assert "CHUNKING: antes max_tokens 512" in failure_texts(result)
-    monkeypatch.setenv("EMBEDDING_MODELS", "use_multilingual")
-    refused = command("rag_assets", "run").stderr
-    assert "EMBEDDING_MODELS" in refused
-    assert Message.SETTINGS_MODELS_CHANGED in refused, "nothing would be mixed"
-    assert indexed.run(EMBEDDINGS, months=MONTHS).success
-
-
 def test_a_person_at_a_terminal_is_asked(own: Project, tmp_path: Path) -> None:
-    """What decides is the answer; `rag ingest` asks for its tenant as the main job does."""
+    """What decides is the answer. Once a source has notes, nobody is asked again."""
     note = tmp_path / "nota.md"
-    note.write_text("Una nota de otra persona.")
-    os.environ["TENANT"] = "blas"
+    note.write_text("Otra nota.")
+    os.environ["NOTES_SOURCE_NAME"] = "otras"
     try:
         arguments = ("rag_resources.cli", "ingest", str(note))
-        assert Message.SETTINGS_TENANT_UNKNOWN in command(*arguments).stderr
-        code, output = answered(arguments, "n")
-        assert (code, "TENANT: antes «default», ahora «blas»" in output) == (2, True)
-        assert own.query("SELECT id FROM notes WHERE tenant_id = 'blas'") == []
+        assert command(*arguments).returncode == 2
+        assert answered(arguments, "n")[0] == 2
+        assert "otras" not in by_source(own)
         assert answered(arguments, "s")[0] == 0
-        assert len(own.query("SELECT id FROM notes WHERE tenant_id = 'blas'")) == 1
+        assert by_source(own)["otras"] == 1
         assert command(*arguments).returncode == 0
     finally:
-        del os.environ["TENANT"]
+        del os.environ["NOTES_SOURCE_NAME"]
+    named = command("rag_resources.cli", "ingest", str(note), "--source-name", "con nombre")
+    assert named.returncode == 0, "whoever names it has answered"
 
 
 # The sample's own database
@@ -259,7 +189,7 @@ def sample(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
-    """A database as an older version left it: the sample's notes under the source `notes`."""
+    """A database with the sample."""
     monkeypatch.chdir(tmp_path)
     names = cloned(server, template_database, dagster_template)
     with names as (database, dagster):
@@ -273,8 +203,6 @@ def sample(
             project = Project(Corpus(SAMPLE / "notes", SAMPLE / "golden.json"), "", instance)
             made = Project(project.corpus, server.dsn(database), instance)
             fill_sample(made)
-            made.query("UPDATE notes SET source = 'notes'")
-            made.query("DELETE FROM content_settings")
             yield made
 
 
@@ -297,17 +225,6 @@ def fill_sample(project: Project) -> None:
         assert result.success, failure_texts(result)
 
 
-def test_a_sample_under_its_former_source_gets_no_second_copy(sample: Project) -> None:
-    """Ids, and so chunks, vectors and relevant notes, stay."""
-    ids = sample.query("SELECT id FROM notes ORDER BY id")
-    assert by_source(sample) == {"notes": SAMPLE_NOTES}
-    fill_sample(sample)
-    assert by_source(sample) == {"sample": SAMPLE_NOTES}
-    assert sample.query("SELECT id FROM notes ORDER BY id") == ids
-    (questions,) = sample.query("SELECT count(*)::int FROM golden_dataset")[0]
-    assert questions == SAMPLE_QUESTIONS
-
-
 def test_own_notes_do_not_come_into_the_samples_database(
     sample: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,16 +234,16 @@ def test_own_notes_do_not_come_into_the_samples_database(
     (folder / "una.md").write_text("Una nota mía.")
     refused = command("rag_resources.cli", "ingest", str(folder))
     assert refused.returncode == 2
-    assert Message.SETTING_SAMPLE in refused.stderr
+    assert "sample" in refused.stderr
     with monkeypatch.context() as patch:
         patch.setenv("NOTES_SOURCE", str(folder))
-        assert Message.SETTING_SAMPLE in failure_texts(sample.run(NOTES, months=MONTHS))
+        assert "--yes" in failure_texts(sample.run(NOTES, months=MONTHS))
         assert command("rag_assets", "run").returncode == 2
     assert by_source(sample) == {"sample": SAMPLE_NOTES}
     reserved = command("rag_resources.cli", "ingest", str(folder), "--source-name", "sample")
     assert reserved.returncode == 2
 
-    accepted = command("rag_resources.cli", "ingest", str(folder), "--accept-settings")
+    accepted = command("rag_resources.cli", "ingest", str(folder), "--yes")
     assert accepted.returncode == 0, accepted.stderr
     assert by_source(sample) == {"sample": SAMPLE_NOTES, "notes": 1}
 
@@ -336,7 +253,6 @@ def test_the_samples_own_folder_is_the_sample_by_any_name(own: Project) -> None:
     before = contents(own)
     done = command("rag_resources.cli", "ingest", str(SAMPLE / "notes"))
     assert done.returncode == 2
-    assert Message.SETTING_SAMPLE in done.stderr
     assert contents(own) == before
 
 
@@ -352,10 +268,9 @@ def test_nothing_named_and_nothing_there_is_the_sample(
         url = server.dsn(database)
         with open_application(load_settings(database_url=url)) as application:
             for _ in range(2):
-                source = require_settings(application.database, settings, ["NOTES_SOURCE"])
+                source = source_to_read(application.database, settings)
                 assert (source.notes, source.name) == (SAMPLE / "notes", "sample")
             with psycopg.connect(url) as connection:
                 connection.execute("INSERT INTO notes (content) VALUES ('Mía.')")
-                connection.execute("DELETE FROM content_settings")
-            source = require_settings(application.database, settings, ["NOTES_SOURCE"])
+            source = source_to_read(application.database, settings)
             assert (source.notes, source.name) == (None, "notes")

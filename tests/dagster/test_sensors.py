@@ -16,7 +16,6 @@ from dagster_project import (
     NOTES,
     PROMOTED,
     Project,
-    accept_present_settings,
     definitions,
     failure_texts,
     materialised,
@@ -207,10 +206,8 @@ def test_another_source_begins_anew(
     write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
     new_notes.tick()
     monkeypatch.setenv("NOTES_SOURCE", str(other))
-    accept_present_settings()
     assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
     monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes))
-    accept_present_settings()
     assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
     shutil.rmtree(project.corpus.notes)
     other.rename(project.corpus.notes)

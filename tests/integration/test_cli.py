@@ -292,7 +292,7 @@ def test_the_next_step_after_ingesting_depends_on_whether_a_run_reads_that_folde
         path.mkdir()
         (path / f"n{number}.md").write_text("---\ncreated_at: 2025-01-10\n---\nNube.", "utf-8")
     assert Message.INGEST_NEXT in rag_db("ingest", inside).out
-    named = rag_db("ingest", inside, "--source-name", "otra", "--accept-settings")
+    named = rag_db("ingest", inside, "--source-name", "otra")
     assert Message.INGEST_NEXT_BESIDE in named.out
     assert Message.INGEST_NEXT_BESIDE in rag_db("ingest", outside, "--source-name", "aparte").out
 
@@ -839,9 +839,7 @@ def test_typos_in_a_configuration_are_named_with_their_path(
         ("DOCUMENTS_PATTERN", "{a", "«{a» debe llevar campos entre llaves"),
     ],
 )
-@pytest.mark.parametrize(
-    "command", ["status", "settings accept", "retrieve gata", "notes list", "serve", "promote"]
-)
+@pytest.mark.parametrize("command", ["status", "retrieve gata", "notes list", "serve", "promote"])
 def test_a_setting_that_is_wrong_is_refused_by_every_command(
     rag_db: Rag, monkeypatch: pytest.MonkeyPatch, command: str, variable: str, value: str, said: str
 ) -> None:
@@ -1053,7 +1051,6 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
         False,
     )
     assert told in indexed("evaluate", CONFIGURATION, "--no-store").err
-    assert indexed("settings", "accept").err.endswith(f"{told}\n")
     assert told in re.sub(r"\s+", " ", indexed("doctor").out)
     last = indexed("rollback", "--reason", "sin nombre")
     assert last.code == 1

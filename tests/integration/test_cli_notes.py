@@ -143,7 +143,6 @@ def index_all() -> None:
     """What an indexing run makes, of one model."""
     with open_application(load_settings()) as application:
         indexing, model = application.indexing, application.serving.now().config.model
-        application.notes.accept_settings(application.notes.content_settings().source)
         indexing.register_note_model()
         indexing.embed_notes(ALWAYS)
         indexing.chunk(ALWAYS, progress=no_progress)
@@ -199,12 +198,13 @@ def test_a_restored_note_that_has_expired_is_not_said_to_be_found(
 
 
 def test_a_note_that_cannot_be_indexed_now_is_restored_all_the_same(
-    rag: Rag, monkeypatch: pytest.MonkeyPatch
+    rag: Rag, database: Database
 ) -> None:
-    """The reason is told, and what indexes it."""
+    """The reason is told (its model has other weights now), and what indexes it."""
     index_all()
     assert rag("notes", "delete", "gata", "--yes").code == 0
-    monkeypatch.setenv("CHUNKING__MAX_TOKENS", "400")
+    with database.transaction() as connection:
+        connection.execute("UPDATE embedding_models SET digest = 'otro'")
     restored = rag("notes", "restore", "gata")
     assert restored.code == 0
     assert "No se puede indexar ahora: " in restored.err
@@ -256,7 +256,7 @@ def test_a_part_of_an_identifier_or_a_title_names_the_note_that_is_meant(
 
 
 def test_a_name_of_two_sources_must_be_an_id(rag: Rag, folder: Path) -> None:
-    rag("ingest", folder, "--source-name", "otra", "--accept-settings")
+    rag("ingest", folder, "--source-name", "otra")
     ambiguous = rag("notes", "delete", "gata", "--yes")
     assert ambiguous.code == 2
     ids = [str(note_id("default", source, "gata")) for source in ("notes", "otra")]

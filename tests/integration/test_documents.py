@@ -316,4 +316,4 @@ def test_the_sample_may_have_documents_beside_it(
         for name in kept:
             if name in notes:
                 connection.execute(notes[name])
-        assert choose_source(connection, load_settings()).is_sample is is_sample
+        assert (choose_source(connection, load_settings()).name == "sample") is is_sample

@@ -65,21 +65,6 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
     assert rag("status", "--json").json["database"]["rejections"] == []
 
 
-def test_the_doctor_names_settings_that_the_next_run_refuses(
-    rag: Rag, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert rag("ingest", folder, "--accept-settings").code == 0
-    assert "rag settings accept" not in rag("doctor").out
-    monkeypatch.setenv("NOTES_SOURCE_NAME", "otra")
-    monkeypatch.setenv("NOTES_SOURCE", str(folder))
-    assert rag("settings", "accept").code == 0
-    monkeypatch.setenv("NOTES_SOURCE_NAME", "una")
-    told = rag("doctor")
-    assert told.code == 0
-    assert "NOTES_SOURCE_NAME: antes «otra», ahora «una»" in told.out
-    assert "rag settings accept" in told.out
-
-
 def test_a_note_without_a_date_says_which_one_it_got(rag: Rag, folder: Path) -> None:
     modified = datetime(2025, 5, 6, tzinfo=UTC)
     os.utime(folder / "sola.txt", (modified.timestamp(), modified.timestamp()))
@@ -148,7 +133,6 @@ def test_questions_cannot_be_checked_before_there_are_notes(
         ("notes", "list"),
         ("golden", "list"),
         ("report",),
-        ("settings", "show"),
         ("document", "list"),
         ("key", "list"),
     ],

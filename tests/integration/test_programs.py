@@ -32,34 +32,6 @@ def test_status_tells_what_runs_and_forgets_it_when_it_ends(
     assert list((home / FOLDER).iterdir()) == []
 
 
-def test_accepted_settings_name_the_programs_that_go_on_with_others(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    database_url: str,
-) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
-    home = tmp_path / "home"
-    home.mkdir()
-    with running(home) as process:
-        accepted = call_rag(monkeypatch, capsys, "settings", "accept")
-        assert accepted.code == 0
-        assert f"hasta que se reinicien: «rag serve» (proceso {process.pid})." in accepted.err
-        env_file = Path(".env")  # In the folder of the test.
-        for changed, is_named in ((-60, False), (60, True)):
-            env_file.write_text("API_PORT=8001\n", "utf-8")
-            moment = running_programs(home)[0].started_at.timestamp() + changed
-            os.utime(env_file, (moment, moment))
-            accepted = call_rag(monkeypatch, capsys, "settings", "accept")
-            assert ("reinicien" in accepted.err) is is_named, "it was started with that file"
-        os.utime(env_file, (0, 0))
-        monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
-        accepted = call_rag(monkeypatch, capsys, "settings", "accept")
-        assert "reinicien" in accepted.err, "a setting of the environment has no time"
-        env_file.unlink()
-    assert "reinicien" not in call_rag(monkeypatch, capsys, "settings", "accept").err
-
-
 def test_what_was_killed_does_not_run_and_the_next_one_cleans_up(tmp_path: Path) -> None:
     with running(tmp_path) as process:
         os.kill(process.pid, signal.SIGKILL)

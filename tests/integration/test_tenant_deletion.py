@@ -193,7 +193,7 @@ def test_a_tenant_is_created_once_and_listed_with_what_it_has(rag: Rag, corpus: 
     assert counts["carla"] == (0, True)
     shown = run(rag, "ana", "tenant", "list").out
     assert "carla" in shown
-    assert run_deletion(rag, "carla")["rows"] == {"tenants": 1, "content_settings": 1}
+    assert run_deletion(rag, "carla")["rows"] == {"tenants": 1}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb"])

@@ -89,21 +89,6 @@ def promote(database_url: str, tenant: str, evaluation: UUID) -> None:
         )
 
 
-def test_notes_of_a_tenant_are_stored_once_somebody_created_it(rag: Rag, tmp_path: Path) -> None:
-    """As docs/tenants.md shows it; a misspelt TENANT is still refused."""
-    folder = tmp_path / "notas"
-    folder.mkdir()
-    (folder / "una.md").write_text("El camión llega el martes.", "utf-8")
-    assert rag("ana", "ingest", folder).code == 0
-    refused = rag("carla", "ingest", folder)
-    assert (refused.code, "TENANT: antes «ana», ahora «carla»" in refused.err) == (2, True)
-    assert rag("ana", "tenant", "create", "carla").code == 0
-    assert rag("carla", "ingest", folder).code == 0
-    assert len(rag("carla", "notes", "list", "--json").json["notes"]) == 1
-    assert rag("ana", "tenant", "delete", "carla", "--yes").code == 0
-    assert rag("carla", "ingest", folder).code == 2
-
-
 def test_each_has_its_own_questions_even_the_same_ones(rag: Rag, tmp_path: Path) -> None:
     add(rag, "ana", answer="Marta y Luis")
     add(rag, "bea")

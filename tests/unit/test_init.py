@@ -170,8 +170,8 @@ def test_run_becomes_the_main_job(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> 
     """The same process: signals and exit code are those of the main job."""
     called: list[list[str]] = []
     monkeypatch.setattr(launch.os, "execve", lambda _, arguments, __: called.append(arguments))
-    assert rag("run", "--accept-settings").code == 0
-    assert called == [[sys.executable, "-m", "rag_assets", "run", "--accept-settings"]]
+    assert rag("run", "--yes").code == 0
+    assert called == [[sys.executable, "-m", "rag_assets", "run", "--yes"]]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=30))
