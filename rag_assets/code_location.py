@@ -27,7 +27,7 @@ from rag_assets.evaluation.requested import (
     requested_evaluations_job,
 )
 from rag_assets.graph.assets import build_graph_asset
-from rag_assets.graph.checks import build_completeness_check, graph_shape, statement_precision
+from rag_assets.graph.checks import build_completeness_check
 from rag_assets.indexing.assets import build_chunks_asset
 from rag_assets.indexing.checks import build_quality_check, chunk_integrity
 from rag_assets.indexing.promote_tenant import promote_tenant_job
@@ -197,8 +197,6 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         *vectors_checks,
         *quality_checks,
         *(build_completeness_check(part) for part in GraphPart),
-        graph_shape,
-        statement_precision,
         golden_valid,
         golden_drift,
         build_configurations_check(configured),

@@ -931,98 +931,8 @@ CREATE INDEX relationships_target_idx ON relationships (tenant_id, target_id, so
 -- What the statements of a chunk are found by, and deleted with it.
 CREATE INDEX relationships_chunk_idx ON relationships (chunk_id);
 
--- What a person (or a language model) decided; no rule writes here. They go with the entities that they name.
-
--- Two entities that are one. Nothing is merged: whoever withdraws the decision has both again.
-CREATE TABLE entity_aliases (
-    tenant_id text NOT NULL,
-    alias_id uuid NOT NULL,
-    entity_id uuid NOT NULL,
-    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
-    decided_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, alias_id, entity_id),
-    FOREIGN KEY (tenant_id, alias_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, entity_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT entity_aliases_two_check CHECK (alias_id <> entity_id)
-);
--- An entity is the alias of one other at most.
-CREATE UNIQUE INDEX entity_aliases_confirmed_idx ON entity_aliases (tenant_id, alias_id) WHERE state = 'confirmed';
--- What the aliases of an entity are found by.
-CREATE INDEX entity_aliases_entity_idx ON entity_aliases (tenant_id, entity_id) WHERE state = 'confirmed';
-
--- An event of one note that is the cause of an event of another: rules found only wrong ones.
-CREATE TABLE event_links (
-    tenant_id text NOT NULL,
-    source_id uuid NOT NULL,
-    target_id uuid NOT NULL,
-    type text NOT NULL CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
-    state text NOT NULL CHECK (state IN ('confirmed', 'rejected')),
-    -- person, or the name of a language model.
-    decided_by text NOT NULL,
-    decided_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, source_id, target_id),
-    FOREIGN KEY (tenant_id, source_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT event_links_two_check CHECK (source_id <> target_id)
-);
--- What an event leads to, and comes from: all that following the graph reads of a link.
-CREATE INDEX event_links_source_idx ON event_links (tenant_id, source_id, target_id) INCLUDE (state, type);
-CREATE INDEX event_links_target_idx ON event_links (tenant_id, target_id, source_id) INCLUDE (state, type);
-
--- What a language model says of two events of different notes: which one is the cause of the other, or neither. Search
--- does not read it: a link is followed only once a person has confirmed it, as a row of event_links. A row goes with
--- its events and with the passages that the model was shown.
-CREATE TABLE link_proposals (
-    tenant_id text NOT NULL,
-    -- The smaller id first, so that two events are one pair.
-    one_id uuid NOT NULL,
-    other_id uuid NOT NULL,
-    one_chunk_id uuid NOT NULL,
-    other_chunk_id uuid NOT NULL,
-    -- One of the two, and how it is related to the other; both null if neither is the cause.
-    cause_id uuid,
-    type text CHECK (type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')),
-    -- As the model says.
-    confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
-    reason text NOT NULL,
-    model text NOT NULL,
-    -- Of the model, its prompt and what chooses the passages: another version asks again.
-    version text NOT NULL,
-    judged_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, one_id, other_id),
-    FOREIGN KEY (tenant_id, one_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, other_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
-    CONSTRAINT link_proposals_order_check CHECK (one_id < other_id),
-    CONSTRAINT link_proposals_cause_check CHECK (
-        (cause_id IS NULL AND type IS NULL) OR (cause_id IN (one_id, other_id) AND type IS NOT NULL)
-    ),
-    CONSTRAINT link_proposals_one_chunk_id_fkey FOREIGN KEY (tenant_id, one_chunk_id)
-    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
-    CONSTRAINT link_proposals_other_chunk_id_fkey FOREIGN KEY (tenant_id, other_chunk_id)
-    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-);
--- What the rows of an event and of a passage are deleted by.
-CREATE INDEX link_proposals_other_idx ON link_proposals (tenant_id, other_id);
-CREATE INDEX link_proposals_one_chunk_idx ON link_proposals (one_chunk_id);
-CREATE INDEX link_proposals_other_chunk_idx ON link_proposals (other_chunk_id);
-
--- Whether a person found a causal statement right. Not bound to its row, which is made anew when its note is chunked.
-CREATE TABLE graph_reviews (
-    tenant_id text NOT NULL,
-    statement_id uuid NOT NULL,
-    note_id uuid NOT NULL,
-    is_right boolean NOT NULL,
-    reviewed_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, statement_id),
-    CONSTRAINT graph_reviews_note_id_fkey FOREIGN KEY (tenant_id, note_id)
-    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-);
--- What a note's rows are deleted by.
-CREATE INDEX graph_reviews_note_idx ON graph_reviews (note_id);
-
--- Deletes the entities that only deleted notes named, and what was decided about them: their names are text of those
--- notes. A chunk that is made anew leaves its entities until it has been read again. An entity that somebody is using
--- is locked, and stays.
+-- Deletes the entities that only deleted notes named: their names are text of those notes. A chunk that is made anew
+-- leaves its entities until it has been read again. An entity that somebody is using is locked, and stays.
 CREATE FUNCTION forget_entities() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $forget_entities$
 DECLARE
@@ -1085,8 +995,7 @@ DECLARE
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
                                    'pending_embeddings', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
-                                   'note_spans', 'chunk_windows', 'pending_windows', 'mentions', 'relationships',
-                                   'entity_aliases', 'event_links'] LOOP
+                                   'note_spans', 'chunk_windows', 'pending_windows', 'mentions', 'relationships'] LOOP
         CALL track_index(tracked, 'tenant');
     END LOOP;
     CALL track_index('embedding_models', 'everybody');
@@ -1324,17 +1233,6 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
     LEFT JOIN lexeme_statistics AS l ON l.tenant_id = o.tenant_id
     WHERE o.month = '-infinity'
     GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
-    UNION ALL
-    SELECT d.tenant_id, '-infinity'::date, 'decisions', count(*), '{}', array_agg(d.hash ORDER BY d.hash)
-    FROM (
-        SELECT a.tenant_id, hash_record_extended(ROW(a.tenant_id, a.alias_id, a.entity_id), 0) AS hash
-        FROM entity_aliases AS a WHERE a.state = 'confirmed'
-        UNION ALL
-        SELECT l.tenant_id, hash_record_extended(ROW(l.tenant_id, l.source_id, l.target_id, l.type), 0)
-        FROM event_links AS l WHERE l.state = 'confirmed'
-    ) AS d
-    WHERE d.tenant_id IN (SELECT o.tenant_id FROM wanted AS o WHERE o.month = '-infinity')
-    GROUP BY d.tenant_id
 $count_months$;
 
 -- Everything of a month that search reads.
@@ -1350,8 +1248,6 @@ CALL track_months('lexeme_statistics', 'words', 'corpus');
 CALL track_months('corpus_statistics', 'words', 'corpus');
 CALL track_months('mentions', 'mentions', 'note');
 CALL track_months('relationships', 'statements', 'note');
-CALL track_months('entity_aliases', 'decisions', 'corpus');
-CALL track_months('event_links', 'decisions', 'corpus');
 INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
 
 -- What could not be chunked or embedded; a success removes the row.

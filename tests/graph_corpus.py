@@ -1,6 +1,6 @@
 """A corpus whose notes are read for the graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from rag_resources.core.configuration import RetrievalConfig, parse_retrieval
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.mentions import EntityKind, entity_id, fold
 from rag_resources.database.pool import Connection, Database
-from rag_resources.graph.extractors import Extractor, RulesExtractor
+from rag_resources.graph.extraction import Extractor
 from rag_resources.graph.reading import GraphReport, read_notes
 from rag_resources.store.graph import forget_orphans, register_part
 from tests.corpus import ALWAYS, Corpus
@@ -19,7 +19,7 @@ class GraphCorpus(Corpus):
 
     def __init__(self, database: Database, extractor: Extractor | None = None) -> None:
         super().__init__(database)
-        self.extractor = extractor or RulesExtractor()
+        self.extractor = extractor or Extractor()
         self.register()
 
     def register(self) -> None:
@@ -57,6 +57,19 @@ class GraphCorpus(Corpus):
     def waiting(self) -> set[tuple[UUID, str]]:
         """The notes that wait, with the part that has not read them."""
         return {(r.note_id, r.part) for r in self.fetch("SELECT note_id, part FROM pending_graph")}
+
+    def relate(self, links: Sequence[tuple[UUID, UUID]]) -> None:
+        """Have the note that states an event also say what was its cause."""
+        with self.database.transaction() as connection:
+            connection.cursor().executemany(
+                "INSERT INTO relationships (tenant_id, id, source_id, target_id, type, confidence,"
+                " chunk_id, note_id, marker, marker_start, marker_end, cause_start, cause_end,"
+                " effect_start, effect_end, extractor, version)"
+                " SELECT r.tenant_id, gen_random_uuid(), %(cause)s, %(effect)s, 'CAUSES', 1,"
+                " r.chunk_id, r.note_id, 'dibujada', 0, 1, 0, 1, 0, 1, 'rules', ''"
+                " FROM relationships AS r WHERE %(effect)s IN (r.source_id, r.target_id) LIMIT 1",
+                [{"cause": cause, "effect": effect} for cause, effect in links],
+            )
 
     def run(self, work: Callable[[Connection], Any]) -> Any:
         """Do something in a transaction."""

@@ -25,16 +25,13 @@ from rag_resources.core.configuration import (
 from rag_resources.core.documents import Block, BlockKind, Page, Removal, Run, Section
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import (
-    Feature,
     FusionConfig,
-    LearnedModel,
     RecencyConfig,
     RetrieverConfig,
     Retrievers,
 )
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
-from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.places import Box, NoteSpan
@@ -206,31 +203,7 @@ def fusion_configs() -> st.SearchStrategy[FusionConfig]:
     """A valid fusion configuration of any method."""
     rank_constants = st.one_of(st.just(60), st.integers(1, 10_000))
     methods = st.sampled_from(["rrf", "weighted", "scaled"])
-    return st.one_of(
-        st.builds(FusionConfig, method=methods, rank_constant=rank_constants),
-        st.builds(
-            FusionConfig,
-            method=st.just("learned"),
-            rank_constant=rank_constants,
-            learned=learned_models(),
-        ),
-    )
-
-
-def learned_models() -> st.SearchStrategy[LearnedModel]:
-    """A valid model over any features, with coefficients of any size."""
-    coefficients = st.one_of(st.floats(-3, 3), st.floats(-1e6, 1e6))
-    weights = st.builds(
-        FeatureWeight,
-        weight=coefficients,
-        mean=coefficients,
-        scale=st.one_of(st.floats(0.01, 1), st.floats(1e-6, 1e6)),
-    )
-    return st.builds(
-        LearnedModel,
-        intercept=coefficients,
-        features=st.dictionaries(st.sampled_from(Feature), weights, min_size=1),
-    )
+    return st.builds(FusionConfig, method=methods, rank_constant=rank_constants)
 
 
 def weighed_retrievers(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retrievers]:

@@ -12,7 +12,7 @@ from rag_assets.runs.progress import MonthProgress
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.graph.extractors import extractor_version
+from rag_resources.graph.extraction import LANGUAGE_MODEL, extractor_version
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -24,12 +24,13 @@ _DESCRIPTIONS = {
 
 def build_graph_asset(part: GraphPart, settings: Settings) -> dg.AssetsDefinition:
     """Build the asset of a part of the graph."""
+    model = settings.llm_model or "" if settings.graph_extractor == LANGUAGE_MODEL else None
 
     @dg.asset(
         key=graph_key(part),
         partitions_def=monthly(settings),
         backfill_policy=batches,
-        code_version=extractor_version(settings.graph_extractor, part, settings.llm_model),
+        code_version=extractor_version(part, model),
         pool=DATABASE_WRITES,
         deps=[CHUNKS],
         group_name="indexing",

@@ -33,7 +33,6 @@ from rag_resources.evaluation.comparison import (
 )
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
-from rag_resources.evaluation.fusion_training import FusionTraining, train_fusion
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
@@ -138,23 +137,6 @@ class Evaluations:
     def questions(self, tag: str | None = None) -> list[GoldenEntry]:
         """Return the golden questions, or those with a tag."""
         return golden_questions(self.database, tag)
-
-    def train_fusion(
-        self,
-        base: str,
-        config: RetrievalConfig,
-        *,
-        tag: str | None = None,
-        progress: Callable[[int], None] = lambda _: None,
-    ) -> FusionTraining:
-        """Train a fusion on the golden questions; nothing is stored.
-
-        Raises:
-            RagError: See `train_fusion`.
-        """
-        return train_fusion(
-            self.database, self.measuring_pipeline(), base, config, tag=tag, progress=progress
-        )
 
     def measure(self, name: str, config: RetrievalConfig) -> Evaluation:
         """Ask every golden question, and store nothing.

@@ -22,10 +22,8 @@ from rag_resources.cli import (
     evaluate,
     experiment,
     feedback,
-    fusion,
     glossary,
     golden,
-    graph,
     ingest,
     init,
     key,
@@ -93,12 +91,10 @@ command(app, "compare", Message.HELP_COMPARE)(compare.compare)
 command(app, "serve", Message.HELP_SERVE)(serve.serve)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
-app.add_typer(fusion.app)
 app.add_typer(notes.app)
 app.add_typer(documents.app)
 app.add_typer(golden.app)
 app.add_typer(feedback.app)
-app.add_typer(graph.app)
 app.add_typer(glossary.app)
 app.add_typer(key.app)
 app.add_typer(tenant.app)

@@ -221,8 +221,6 @@ class RetrievalConfig(Part):
         self._forget()
         if not self.searched:
             raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
-        if self.graph.enabled and self.fusion.model is not None:
-            raise ValueError(Message.GRAPH_LEARNED)
         return self
 
     def model_copy(
@@ -307,16 +305,14 @@ class RetrievalConfig(Part):
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
 
-        It uses the earlier spelling of the weights if that is possible. Recency, a learned model,
-        the graph, `candidates` and whether a single question is cut appear only if they are set. So
+        It uses the earlier spelling of the weights if that is possible. Recency, the graph,
+        `candidates` and whether a single question is cut appear only if they are set. So
         evaluations and promotions from before these fields existed keep their hash and stay
         comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
             del said["recency"]
-        if self.fusion.learned is None:
-            del said["fusion"]["learned"]
         if not self.graph.enabled:
             del said["graph"]
         if self.transformation.coordinated:

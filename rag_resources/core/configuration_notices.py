@@ -13,8 +13,7 @@ def notices(config: RetrievalConfig) -> list[str]:
     # The graph's stands elsewhere in a file and is added to theirs, which may well sum to 1.
     own = [weight for name, weight in weights.items() if name in config.retrievers]
     total = math.fsum(own)
-    weighs = len(own) > 1 and config.fusion.model is None
-    if weighs and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
+    if len(own) > 1 and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
         all_weights = math.fsum(weights.values())
         shares = ", ".join(f"{name} {weight / all_weights:.3f}" for name, weight in weights.items())
         found.append(Message.NOTICE_WEIGHTS.format(total=f"{total:g}", shares=shares))

@@ -38,7 +38,6 @@ _WORDS = {
     "waiting_windows": Message.PART_WAITING,
     "mentions": Message.PART_MENTIONS,
     "statements": Message.PART_STATEMENTS,
-    "decisions": Message.PART_DECISIONS,
     "words": Message.PART_WORDS,
     "model": Message.PART_MODEL,
     "vector_index": Message.PART_INDEX,
@@ -49,7 +48,7 @@ _WORDS = {
 }
 _ORDER = {kind: at for at, kind in enumerate(_WORDS)}
 _INDEXES = {"vector_index", "window_index", "note_vector_index"}
-_OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED, *_INDEXES}
+_OF_NO_NOTE = {"words", "model", "settings", UNCOUNTED, *_INDEXES}
 
 
 class EvidenceState(StrEnum):
@@ -147,7 +146,7 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
         kinds = ("windows", "window_index", "waiting_windows")
         parts += [f"{kind}/{config.model}" for kind in kinds]
     if config.searches_graph:
-        parts += ["mentions", "statements", "decisions"]
+        parts += ["mentions", "statements"]
     return tuple(parts)
 
 

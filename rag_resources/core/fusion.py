@@ -1,7 +1,7 @@
 """Fuses the ranked lists of one question: by ranks, by scores in a list, by scores on a scale.
 
-The order of results belongs here too. What a learned fusion computes is in `core.learned_fusion`,
-re-ranking in `core.reranking`, diversity in `core.diversity`.
+The order of results belongs here too. Re-ranking is in `core.reranking`, diversity in
+`core.diversity`.
 """
 
 import math
@@ -15,7 +15,6 @@ from uuid import UUID
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig
-from rag_resources.core.learned_fusion import Features, candidate_features, predict
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
@@ -51,7 +50,6 @@ def fuse(
     ranges: Sequence[ScoreRange] | None = None,
     pool: int | None = None,
     scores: Sequence[Mapping[UUID, float]] | None = None,
-    words: Mapping[UUID, Features] | None = None,
     tie_break: TieBreak = "chunk_id",
     most: int | None = None,
 ) -> list[ScoredChunk]:
@@ -71,10 +69,9 @@ def fuse(
         ranges: For the methods `rrf` and `weighted`: the range of each list's scores; None: whole
             notes are fused as lists of their own.
         pool: For these methods: how many candidates a list may hold; None: any number.
-        scores: For the methods `scaled` and `learned`: each list's scores of all candidates, in
+        scores: For the method `scaled`: each list's scores of all candidates, in
             [0, 1], also of those that the list does not hold. None: only the candidates of a list
             have a score in it.
-        words: For the method `learned`: the features of words of each candidate.
         tie_break: Order of equal scores.
         most: How many chunks the caller needs; None: all.
 
@@ -82,17 +79,11 @@ def fuse(
         The chunks of all lists used, or the best of them, best first, ties by `tie_break`.
     """
     if tie_break != "chunk_id":  # The order below differs, so it must not cut the list.
-        whole = fuse(
-            rankings, config, retrievers, ranges=ranges, pool=pool, scores=scores, words=words
-        )
+        whole = fuse(rankings, config, retrievers, ranges=ranges, pool=pool, scores=scores)
         return best_first(whole, tie_break)[:most]
     if config.looks_up_scores and rankings:
         narrowed = narrow(rankings)
         known = scores if scores is not None else [_held(ranking) for ranking in narrowed]
-        if config.model:
-            found = candidate_features(narrowed, known, words or {})
-            terms = {key: [predict(config.model, own)] for key, own in found.items()}
-            return _collect(narrowed, terms, most)
         weights = shared_weights(narrowed, retrievers)
         return scaled_combination(narrowed, known, weights=weights, most=most)
     merged = merge_whole_notes(rankings, ranges, pool=pool) if ranges is not None else rankings
@@ -276,17 +267,6 @@ def _summed(
             held.append((candidate, ranking.name))
             terms.append(part)
     return _best(seen.items(), most)
-
-
-def _collect(
-    rankings: Sequence[Ranking], terms: Mapping[UUID, Sequence[float]], most: int | None
-) -> list[ScoredChunk]:
-    """Return the chunks with the sums of their terms, best first."""
-    seen: dict[UUID, list[_Held]] = {}
-    for ranking in rankings:
-        for candidate in ranking.candidates:
-            seen.setdefault(candidate.chunk_id, []).append((candidate, ranking.name))
-    return _best(((key, (held, terms[key])) for key, held in seen.items()), most)
 
 
 def _best(

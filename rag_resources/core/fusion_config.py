@@ -5,12 +5,10 @@ of recency in `core.recency`.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rag_resources.core.logistic import Coefficient, FeatureWeight
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 
@@ -72,30 +70,6 @@ DEFAULT_RETRIEVERS = {
 }
 
 
-class Feature(StrEnum):
-    """The features of a candidate in the fusion `learned`; `core.learned_fusion` explains them.
-
-    The first four are scores of retrievers, the others compare words.
-    """
-
-    SEMANTIC = "semantic"
-    CONTEXTUAL = "contextual"
-    WINDOWS = "windows"
-    FULLTEXT = "fulltext"
-    COVERAGE = "coverage"
-    SENTENCE = "sentence"
-    PHRASE = "phrase"
-    CLOSENESS = "closeness"
-    LENGTH = "length"
-
-
-class LearnedModel(Part):
-    """A logistic model of which candidate answers; written by `rag fusion train`."""
-
-    intercept: Coefficient
-    features: dict[Feature, FeatureWeight] = Field(min_length=1)
-
-
 class FusionConfig(Part):
     """How the ranked lists are fused.
 
@@ -103,42 +77,27 @@ class FusionConfig(Part):
     normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
     `scaled` is a convex combination of all scores of all candidates on fixed scales: each cosine is
     mapped from its model's range, so chunks, windows and notes not yet chunked are comparable.
-    `learned` is a logistic model over the same scores and over words; the weights of the
-    retrievers do not count.
 
     The three weights are an earlier spelling of `RetrievalConfig.retrievers`. They are read, moved
     there by `in_one_spelling`, and never written.
 
     Attributes:
         rank_constant: Damping of the top ranks in `rrf`.
-        learned: The model of `learned`; other methods do not use it.
         semantic_weight: Earlier spelling of `retrievers.semantic.weight`.
         fulltext_weight: Earlier spelling of `retrievers.fulltext.weight`.
         semantic_weights: Earlier spelling of `retrievers.semantic.model_weights`.
     """
 
-    method: Literal["rrf", "weighted", "scaled", "learned"] = "scaled"
+    method: Literal["rrf", "weighted", "scaled"] = "scaled"
     rank_constant: int = Field(60, ge=1, le=10_000)
-    learned: LearnedModel | None = None
     semantic_weight: Weight | None = Field(None, exclude=True)
     fulltext_weight: Weight | None = Field(None, exclude=True)
     semantic_weights: dict[ModelName, Weight] = Field({}, max_length=50, exclude=True)
 
-    @model_validator(mode="after")
-    def _model_of_learned(self) -> "FusionConfig":
-        if self.method == "learned" and self.learned is None:
-            raise ValueError(Message.FUSION_MODEL)
-        return self
-
-    @property
-    def model(self) -> LearnedModel | None:
-        """The model that is used; None if the method is another one than `learned`."""
-        return self.learned if self.method == "learned" else None
-
     @property
     def looks_up_scores(self) -> bool:
         """Whether it needs every score of every candidate."""
-        return self.method in ("scaled", "learned")
+        return self.method == "scaled"
 
     @model_validator(mode="after")
     def _some_weight(self) -> "FusionConfig":
@@ -206,7 +165,7 @@ def in_earlier_spelling(
 
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored configuration with its weights in the current spelling and later fields."""
-    fusion = {"learned": None, **(stored.get("fusion") or {})}
+    fusion = {**(stored.get("fusion") or {})}
     from rag_resources.core.graph_config import GraphConfig  # It imports `Part` from this module.
 
     later = {"recency": RecencyConfig().model_dump(), "graph": GraphConfig().model_dump()}

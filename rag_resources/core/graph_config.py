@@ -1,7 +1,5 @@
 """The part of a configuration about the causal graph, and how far a question follows it."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from rag_resources.core.fusion_config import Part, Share, Weight
@@ -10,23 +8,19 @@ MAX_DEPTH = 6
 
 
 class GraphConfig(Part):
-    """How the causal graph is searched.
+    """How the causal graph is searched; only questions about causes follow it.
 
     Attributes:
         enabled: Whether it is searched.
         max_depth: How many relations a path may have; also the scale of relevance.
         min_relevance: Candidates of lower relevance are left out; see `relevance`.
         weight: Weight of the graph's list in the fusion.
-        questions: `causal`: only questions about causes follow the graph, through causal
-            statements. `all`: other questions also find chunks that share rare names, tags and
-            dates with what the other retrievers found.
     """
 
     enabled: bool = False
     max_depth: int = Field(3, ge=1, le=MAX_DEPTH)
     min_relevance: Share = 0.6
     weight: Weight = 0.2
-    questions: Literal["causal", "all"] = "causal"
 
     @property
     def deepest(self) -> int:

@@ -1,6 +1,6 @@
 """A logistic model over named features: its weights, and the probability that it gives.
 
-A learned fusion (`core.learned_fusion`), the ranking of sentences (`core.sentence_ranking`) and the
+The ranking of sentences (`core.sentence_ranking`) and the
 confidence of a response (`core.confidence`) are such models. Fitting one belongs in
 `core.logistic_training`.
 """

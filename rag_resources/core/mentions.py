@@ -6,7 +6,6 @@ Reading and writing rows belongs in `store.graph`.
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -127,32 +126,6 @@ def question_names(question: str) -> list[str]:
             " ".join(run) for run in runs if len("".join(run)) > 2 and not _NEVER.issuperset(run)
         )
     )
-
-
-def lookup_keys(written: str) -> list[str]:
-    """Return the possible keys of an entity that somebody typed: as a name, a tag or a date."""
-    dates = [date.key for date in _dates(written) if date.span.length == len(written.strip())]
-    return list(dict.fromkeys([fold(written), fold(written.replace("-", " ")), *dates]))
-
-
-def alike(keys: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the places of keys that may name the same: the shorter one, and what it may stand for.
-
-    All words of the shorter key are in one longer key, and in no second one. Of a key that no
-    longer one holds, the only equal one that comes later is alike. Keys have words.
-    """
-    words = [frozenset(key.split()) for key in keys]
-    holders = defaultdict[str, set[int]](set)
-    for place, own in enumerate(words):
-        for word in own:
-            holders[word].add(place)
-    for place, own in enumerate(words):
-        same = set.intersection(*sorted((holders[word] for word in own), key=len))
-        longer = [other for other in same if len(words[other]) > len(own)]
-        equal = (other for other in same if keys[other] == keys[place] and other > place)
-        others = longer or list(equal)
-        if len(others) == 1:
-            yield place, others[0]
 
 
 # --- Names ------------------------------------------------------------------------------------

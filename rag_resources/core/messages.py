@@ -130,12 +130,10 @@ class Message:
     CONFIGURATION_NOT_FOUND: Template
     ALL_WEIGHTS_ZERO: Template
     RETRIEVER_WEIGHTS_ZERO: Template
-    FUSION_MODEL: Template
     RETRIEVER_CANDIDATES: Template
     RETRIEVER_WITHOUT_MODEL: Template
     RETRIEVER_NONE: Template
     RETRIEVER_GRAPH: Template
-    GRAPH_LEARNED: Template
     FINAL_OVER_RETRIEVAL: Template
     CLI_ERROR: Template
     CLI_NO_REASON: Template
@@ -726,32 +724,7 @@ class Message:
     EXPERIMENT_UNSTABLE: Template
     HELP_EXPERIMENT: Template
     HELP_EXPERIMENT_FILE: Template
-    FUSION_TOO_FEW: Template
-    FUSION_NOTHING_TO_LEARN: Template
-    FUSION_PROGRESS: Template
-    FUSION_TITLE: Template
-    FUSION_METHOD: Template
-    FUSION_METRIC: Template
-    FUSION_BETTER: Template
-    FUSION_NO_EVIDENCE: Template
-    FUSION_NOT_HIGHER: Template
-    FUSION_DESCRIPTION: Template
-    COLUMN_FEATURE: Template
-    COLUMN_WEIGHT: Template
-    FEATURE_SEMANTIC: Template
-    FEATURE_CONTEXTUAL: Template
-    FEATURE_WINDOWS: Template
-    FEATURE_FULLTEXT: Template
-    FEATURE_COVERAGE: Template
-    FEATURE_SENTENCE: Template
-    FEATURE_PHRASE: Template
-    FEATURE_CLOSENESS: Template
-    FEATURE_LENGTH: Template
     CONFIGURATION_NOT_NEW: Template
-    HELP_FUSION: Template
-    HELP_FUSION_TRAIN: Template
-    HELP_FUSION_FILE: Template
-    HELP_FUSION_BASE: Template
     HELP_FUSION_TAG: Template
     CALIBRATE_PROGRESS: Template
     CALIBRATE_TITLE: Template
@@ -841,7 +814,6 @@ class Message:
     GRAPH_NOTE_LATE: Template
     PART_MENTIONS: Template
     PART_STATEMENTS: Template
-    PART_DECISIONS: Template
     GRAPH_WITHOUT_HOPS: Template
     GRAPH_HARM: Template
     GRAPH_NO_GAIN: Template
@@ -850,69 +822,6 @@ class Message:
     REFUSED_GRAPH: Template
     CHECK_GRAPH_GATE: Template
     GRAPH_WON: Template
-    GRAPH_NO_ENTITY: Template
-    GRAPH_ALIAS_REFUSED: Template
-    GRAPH_LINK_REFUSED: Template
-    GRAPH_RELATION: Template
-    GRAPH_ENTITY: Template
-    ENTITY_NAME: Template
-    ENTITY_TAG: Template
-    ENTITY_DATE: Template
-    ENTITY_EVENT: Template
-    GRAPH_COMPANY: Template
-    GRAPH_STATEMENT: Template
-    GRAPH_BY_PERSON: Template
-    GRAPH_STATUS: Template
-    GRAPH_EMPTY: Template
-    GRAPH_UNJUDGED: Template
-    GRAPH_PRECISION: Template
-    GRAPH_ASK: Template
-    GRAPH_ALIAS_HOW: Template
-    GRAPH_ALIAS_CONFIRMED: Template
-    GRAPH_ALIAS_REJECTED: Template
-    GRAPH_UNDONE: Template
-    GRAPH_NOTHING_TO_UNDO: Template
-    GRAPH_LINKED: Template
-    COLUMN_ALIAS: Template
-    COLUMN_MENTIONS: Template
-    COLUMN_STATEMENTS: Template
-    COLUMN_MENTIONS_PER_NOTE: Template
-    REPORT_GRAPH: Template
-    REPORT_GRAPH_MONTHS: Template
-    REPORT_GRAPH_PLOT: Template
-    REPORT_GRAPH_DESCRIPTION: Template
-    COLUMN_ENTITY: Template
-    HELP_GRAPH: Template
-    HELP_GRAPH_ENTITY: Template
-    HELP_GRAPH_SHOW: Template
-    HELP_GRAPH_PNG: Template
-    HELP_GRAPH_STATUS: Template
-    HELP_GRAPH_REVIEW: Template
-    HELP_GRAPH_ALIASES: Template
-    HELP_GRAPH_ALIAS: Template
-    HELP_GRAPH_NO: Template
-    HELP_GRAPH_UNDO: Template
-    HELP_GRAPH_LINK: Template
-    HELP_GRAPH_RELATION: Template
-    CHECK_STATEMENT_PRECISION: Template
-    CHECK_GRAPH_SHAPE: Template
-    GRAPH_ODD_MONTHS: Template
-    GRAPH_LONELY: Template
-    GRAPH_LINKS_NEED_LANGUAGE_MODEL: Template
-    GRAPH_LINKS_LATE: Template
-    GRAPH_LINKS_PROGRESS: Template
-    GRAPH_LINKS_ASKED: Template
-    GRAPH_LINKS_HOW: Template
-    GRAPH_LINK_REJECTED: Template
-    GRAPH_PROPOSAL_REASON: Template
-    GRAPH_LINKS_REVIEWED: Template
-    COLUMN_EVENT_CAUSE: Template
-    COLUMN_EVENT_EFFECT: Template
-    COLUMN_RELATION: Template
-    COLUMN_CONFIDENCE: Template
-    HELP_GRAPH_PROPOSE: Template
-    HELP_GRAPH_LINKS: Template
-    HELP_GRAPH_REVIEW_LINKS: Template
 
     # main_job.toml
     HELP_ASSETS: Template

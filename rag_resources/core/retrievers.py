@@ -24,7 +24,6 @@ class RankedList(StrEnum):
     WINDOWS = "windows"
     FULLTEXT = "fulltext"
     GRAPH_CAUSES = "graph_causes"
-    GRAPH_NAMES = "graph_names"
     NOTES_SEMANTIC = "notes_semantic"
     NOTES_WINDOWS = "notes_windows"
     NOTES_FULLTEXT = "notes_fulltext"
@@ -84,7 +83,7 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
     RetrieverName.GRAPH: RetrieverKind(
         searches_by="links",
         stand_ins=(),
-        lists={RankedList.GRAPH_CAUSES: "chunks", RankedList.GRAPH_NAMES: "chunks"},
+        lists={RankedList.GRAPH_CAUSES: "chunks"},
         unavailable=None,
     ),
 }

@@ -1,1 +1,1 @@
-"""The causal graph: names in notes, causes that notes state, and the decisions of people."""
+"""The causal graph: names in notes, and causes that notes state."""

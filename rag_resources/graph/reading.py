@@ -1,6 +1,6 @@
 """Reads the queued notes of a time window for a part of the graph.
 
-What counts as a mention or statement is decided by `graph.extractors`.
+What counts as a mention or statement is decided by `graph.extraction`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,7 +23,7 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
-from rag_resources.graph.extractors import Extractor
+from rag_resources.graph.extraction import Extractor
 from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.store import graph as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
@@ -93,8 +93,8 @@ def read_notes(
 
     Properties: 41, 42.
     """
-    report = GraphReport()
-    most = SLOW_BATCH_NOTES if extractor.is_slow else BATCH_NOTES
+    report, is_slow = GraphReport(), extractor.is_slow(part)
+    most = SLOW_BATCH_NOTES if is_slow else BATCH_NOTES
 
     def read_free() -> int:
         unfinished: set[UUID] = set()
@@ -104,7 +104,7 @@ def read_notes(
             refused = {failure.note_id for failure in report.failed}
             skipped, size = unfinished | refused, 1 if alone else most
             read: Read = partial(_found, part, extractor)
-            if extractor.is_slow:
+            if is_slow:
                 read = _read_ahead(database, part, read, rest, skipped=skipped, size=size)
             with database.bulk() as connection:
                 claimed = store.claim_queued(
@@ -190,22 +190,10 @@ def _read(
 def _found(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction | Failure:
     """Return a note's extraction, or why it cannot be read."""
     try:
-        return _extracted(part, extractor, note)
+        return extractor.extract(part, note)
     except ProviderUnavailableError:
         raise
     except ProviderError as error:
         return Failure(part, note.note_id, error.message)
     except DeadlineExceededError:
         return Failure(part, note.note_id, Message.GRAPH_NOTE_LATE)
-
-
-def _extracted(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction:
-    ids = [chunk.chunk_id for chunk in note.chunks]
-    is_mentions = part is GraphPart.MENTIONS
-    return Extraction(
-        note,
-        dict(zip(ids, extractor.mentions(note), strict=True)) if is_mentions else {},
-        {} if is_mentions else dict(zip(ids, extractor.statements(note), strict=True)),
-        extractor.name,
-        extractor.version(part),
-    )

@@ -16,7 +16,6 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence
 from rag_resources.core.gate import GateConfig
 from rag_resources.evaluation.gates import Gates
-from rag_resources.graph.people import Overview
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.promotions import Promotion
 from rag_resources.store.report import EvaluationDetail, NoteOpening
@@ -166,7 +165,6 @@ class EvaluationReport:
         batches: Of all migrations, oldest first.
         matrix: Comparison of the leading configurations.
         notes: The notes that the shown questions mention, if they still exist.
-        graph: The causal graph.
     """
 
     read_at: datetime
@@ -181,4 +179,3 @@ class EvaluationReport:
     batches: tuple[StoredBatch, ...]
     matrix: ComparisonMatrix
     notes: Mapping[UUID, NoteOpening]
-    graph: Overview

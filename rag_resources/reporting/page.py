@@ -33,12 +33,10 @@ from rag_resources.reporting.data import (
     SHOWN_UNFOUND,
     EvaluationReport,
 )
-from rag_resources.reporting.graph import graph_in_words, graph_months_table
 from rag_resources.reporting.plots.answers import reliability_figure, silence_figure
 from rag_resources.reporting.plots.canvas import svg
 from rag_resources.reporting.plots.evaluations import hit_rates_figure, latency_figure
 from rag_resources.reporting.plots.history import Events, history_figure
-from rag_resources.reporting.plots.neighbourhood import neighbourhood_figure
 from rag_resources.reporting.reasons import reasons_of, referred
 from rag_resources.reporting.tables import (
     against_in_words,
@@ -155,8 +153,6 @@ def _contents(report: EvaluationReport) -> dict[str, object]:
         "hit_rates_plot": _hit_rates_svg(report),
         "history_plot": _history_svg(report),
         "latency_plot": _latency_svg(report),
-        "graph_months": graph_months_table(report.graph),
-        "graph_plot": _graph_svg(report),
     }
 
 
@@ -257,14 +253,6 @@ def _reliability_svg(report: EvaluationReport) -> Markup | None:
     )
     description = Message.REPORT_RELIABILITY_DESCRIPTION.format(values=values)
     return _drawing(reliability_figure(found), "reliability", Message.PLOT_RELIABILITY, description)
-
-
-def _graph_svg(report: EvaluationReport) -> Markup | None:
-    found = report.graph.widest
-    if found is None:
-        return None
-    title = Message.REPORT_GRAPH_PLOT.format(name=found.entity.name)
-    return _drawing(neighbourhood_figure(found), "graph", title, graph_in_words(found))
 
 
 def _breakable(name: str) -> Markup:

@@ -23,7 +23,6 @@ from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.evaluation.evidence import EvidenceReader
 from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference, own_past
 from rag_resources.evaluation.graph_gate import read_graph_verdict
-from rag_resources.graph.people import overview
 from rag_resources.reporting.data import (
     SHOWN_HISTORY,
     SHOWN_NEWCOMERS,
@@ -139,7 +138,6 @@ def read_report(
             if item is not None
         }
         evidence = {key: evidence_of(item) for key, item in quoted.items()}
-        graph = overview(connection, settings.tenant)
     if attribute:
         reported = tuple(_with_causes(item, attribute) for item in reported)
     names = {item.configuration for item in leading}
@@ -156,7 +154,6 @@ def read_report(
         batches=tuple(batches),
         matrix=_matrix(compared, unfound),
         notes=notes,
-        graph=graph,
     )
 
 

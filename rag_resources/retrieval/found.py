@@ -4,30 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from rag_resources.core.fusion import narrow
-from rag_resources.core.fusion_config import Feature
-from rag_resources.core.learned_fusion import Features, candidate_features
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
 from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.passages import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class LookedUp:
-    """Scores and words of all candidates of some lists, also those a list lacks; see `fuse`."""
-
-    rankings: Sequence[Ranking] = ()
-    scores: Sequence[Mapping[UUID, float]] | None = None
-    words: Mapping[UUID, Features] | None = None
-
-    def features(self) -> dict[tuple[UUID, UUID], dict[Feature, float]]:
-        """Return the features of a learned fusion, by chunk id and note id."""
-        used = narrow(self.rankings)
-        notes = {item.chunk_id: item.note_id for ranking in used for item in ranking.candidates}
-        known = candidate_features(used, self.scores or [], self.words or {})
-        return {(chunk_id, notes[chunk_id]): own for chunk_id, own in known.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +23,6 @@ class Found:
         cosine_range: The range of those vectors' model, as in `ModelInfo`.
         worked: The retrievers that answered.
         failures: Why the others failed.
-        looked_up: The values that the fusion combined.
         rankings: The ranked lists.
         seeds: The best chunks, for retrievers that follow links.
         any_gone: Whether a chunk was deleted after its list was read and before its text was.
@@ -57,7 +37,6 @@ class Found:
     cosine_range: tuple[float, float] = ModelInfo.cosine_range
     worked: tuple[RetrieverName, ...] = ()
     failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
-    looked_up: LookedUp = LookedUp()
     rankings: Sequence[Ranking] = ()
     seeds: tuple[UUID, ...] = ()
     any_gone: bool = False

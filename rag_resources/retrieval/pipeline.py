@@ -42,7 +42,7 @@ from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
 from rag_resources.retrieval.expansion import expanded_windows, results
 from rag_resources.retrieval.finding import Finder
-from rag_resources.retrieval.found import Found, LookedUp
+from rag_resources.retrieval.found import Found
 from rag_resources.retrieval.limits import blames, share
 from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.profile import Profile
@@ -254,34 +254,6 @@ class RetrievalPipeline:
             return self._answers.get_or_make(
                 request, stages, lambda: self._searched(request, stages)
             )
-
-    def look_up(
-        self, query: str, config: RetrievalConfig, *, deadline_ms: float = DEADLINE_MS
-    ) -> tuple[LookedUp, tuple[str, ...]]:
-        """Return what the fusion of a question combines, and the stages that were lost.
-
-        Args:
-            query: As for `retrieve`.
-            config: Its fusion looks scores up.
-            deadline_ms: As for `retrieve`.
-
-        Raises:
-            InvalidInputError: The question or the model cannot be used.
-        """
-        check_query(query)
-        request = Request(
-            query=searchable(query),
-            config=config,
-            tenant=self._tenant,
-            filters=RetrievalFilters(),
-            top_k=config.top_k.final,
-            distinct_notes=0,
-            deadline=Deadline.after(deadline_ms, time.monotonic),
-            cached=False,
-        )
-        stages = Stages(config_hash=lambda: config.config_hash, query=request.query)
-        _, found, _ = self._candidates(request, stages)
-        return found.looked_up, stages.degraded
 
     def _searched(
         self, request: Request, stages: Stages

@@ -9,7 +9,6 @@ from dataclasses import replace
 from uuid import UUID
 
 from rag_resources.core.fusion import fuse, on_scale, shared_weights
-from rag_resources.core.learned_fusion import Features
 from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
@@ -22,11 +21,11 @@ from rag_resources.core.text import Span
 from rag_resources.core.types import Ranking, ScoredChunk
 from rag_resources.core.whole_notes import joins_chunks, rescored
 from rag_resources.database.connection import LimitedConnection
-from rag_resources.retrieval.found import Found, LookedUp
+from rag_resources.retrieval.found import Found
 from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
-from rag_resources.store.candidate_scores import look_up_scores, look_up_words, match_windows
+from rag_resources.store.candidate_scores import look_up_scores, match_windows
 from rag_resources.store.models import require_model
 from rag_resources.store.passages import fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
@@ -104,15 +103,9 @@ class Search:
     def fits_one_statement(self) -> bool:
         """Whether one statement can do the whole search under an earlier plan.
 
-        It cannot with filters, which change the plan, nor with a learned fusion or diversity, which
-        read more.
+        It cannot with filters, which change the plan, nor with diversity, which reads more.
         """
-        config = self.request.config
-        return (
-            self.request.filters.is_empty
-            and config.fusion.model is None
-            and config.diversity_weight == 0
-        )
+        return self.request.filters.is_empty and self.request.config.diversity_weight == 0
 
     def plan_key(self, names: Sequence[RetrieverName]) -> tuple[object, ...]:
         """Return what a plan depends on besides the database."""
@@ -161,11 +154,8 @@ class Search:
             )
         if not made.plan.decides_as(plan):
             return None
-        looked_up = LookedUp()
-        if made.scores is not None:
-            looked_up = LookedUp(made.rankings, made.scores)
         rankings = self._with_comparable_notes(connection, made.rankings)
-        found = self._found(connection, rankings, names, looked_up, made)
+        found = self._found(connection, rankings, names, made.scores, made)
         return None if found.any_gone else replace(found, version=made.version)
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
@@ -235,22 +225,20 @@ class Search:
                 them; otherwise they count as 0, and whole notes stay lists of their own.
         """
         config = self.request.config
-        looked_up = LookedUp()
+        scores = None
         if config.fusion.looks_up_scores:
             with self.stages.run("scores"):
-                looked_up = (
-                    self._look_up(connection, rankings) if looks_up else self._held(rankings)
-                )
+                scores = self._look_up(connection, rankings) if looks_up else self._held(rankings)
         if looks_up:
             rankings = self._with_comparable_notes(connection, rankings)
-        return self._found(connection, rankings, worked, looked_up, merges=looks_up)
+        return self._found(connection, rankings, worked, scores, merges=looks_up)
 
     def _found(
         self,
         connection: LimitedConnection,
         rankings: Sequence[Ranking],
         worked: Sequence[RetrieverName],
-        looked_up: LookedUp,
+        scores: Sequence[Mapping[UUID, float]] | None,
         brought: AllAtOnce | None = None,
         *,
         merges: bool = True,
@@ -261,7 +249,7 @@ class Search:
             connection: In a snapshot.
             rankings: The lists.
             worked: The retrievers that gave them.
-            looked_up: What was looked up for the fusion.
+            scores: Every candidate's in each list, on its scale, if the fusion looks them up.
             brought: What the statement brought that found the lists.
             merges: Whether scores of whole notes compare with those of chunks.
         """
@@ -273,8 +261,7 @@ class Search:
                 config.weighted,
                 ranges=list(map(_scale, self._requests(rankings))) if merges else None,
                 pool=self._pool,
-                scores=looked_up.scores,
-                words=looked_up.words,
+                scores=scores,
                 tie_break=config.tie_break,
                 most=self._count_fused,
             )
@@ -296,7 +283,6 @@ class Search:
             passages,
             matched,
             worked=tuple(worked),
-            looked_up=looked_up,
             rankings=rankings,
             seeds=tuple(item.chunk_id for item in fused[:SEEDS] if item.chunk_id != item.note_id),
             any_gone=len(kept) < len(best),
@@ -362,8 +348,10 @@ class Search:
             for each in rankings
         ]
 
-    def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
-        """Look up every candidate's score in every list, on the list's scale, and its words."""
+    def _look_up(
+        self, connection: LimitedConnection, rankings: Sequence[Ranking]
+    ) -> list[dict[UUID, float]]:
+        """Look up every candidate's score in every list, on the list's scale."""
         found: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
         for ranking in rankings:
             found[DOCUMENTS_OF[ranking.name]].update(
@@ -376,29 +364,13 @@ class Search:
             {own.chunk_id: own.score for own in ranking.candidates} if item.links else own_scores
             for item, ranking, own_scores in zip(lists, rankings, looked_up, strict=True)
         ]
-        scores = _on_scales(lists, known)
-        words = self._words(connection, candidates) if self.request.config.fusion.model else None
-        return LookedUp(rankings, scores, words)
+        return _on_scales(lists, known)
 
-    def _held(self, rankings: Sequence[Ranking]) -> LookedUp:
+    def _held(self, rankings: Sequence[Ranking]) -> list[dict[UUID, float]]:
         """Return only the scores that the lists themselves hold, on their scales."""
         lists = self._requests(rankings)
         held = [{own.chunk_id: own.score for own in ranking.candidates} for ranking in rankings]
-        return LookedUp(rankings, _on_scales(lists, held))
-
-    def _words(
-        self, connection: LimitedConnection, candidates: Mapping[Documents, Sequence[UUID]]
-    ) -> Mapping[UUID, Features]:
-        """Compare the candidates' words with the question's; if that fails, return none."""
-        try:
-            with connection.transaction():
-                request = self.request
-                return look_up_words(connection, request.query, candidates, tenant=request.tenant)
-        except Exception as error:
-            if connection.closed:
-                raise
-            self.stages.degrade("words", error, component="fulltext")
-            return {}
+        return _on_scales(lists, held)
 
     def _matched(
         self, connection: LimitedConnection, chunks: Sequence[ScoredChunk]

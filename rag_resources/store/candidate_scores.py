@@ -1,4 +1,4 @@
-"""Reads the input of a fusion for every candidate: its score by every retriever, and its words.
+"""Reads the input of a fusion for every candidate: its score by every retriever.
 
 `store.ranked_lists` finds the candidates; `core.fusion` combines the scores.
 """
@@ -10,13 +10,11 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import sql
 
-from rag_resources.core.fusion_config import Feature
-from rag_resources.core.learned_fusion import QuestionWords, word_features, words_of
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
 from rag_resources.core.text import Span
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import queries, statement
+from rag_resources.database.queries import statement
 from rag_resources.store.ranked_lists import (
     EmbeddedQuery,
     ListRequest,
@@ -53,9 +51,6 @@ def holds_scores(name: RankedList, scale: tuple[float, float]) -> bool:
     """
     return name in _HELD and scale[0] >= 0
 
-
-COMPARED_CHARS = 8_000
-"""How much of a candidate's text a learned fusion reads; a chunk of 512 tokens has about 2,000."""
 
 _DOCUMENTS: Mapping[Documents, str] = {"chunks": "chunk_documents", "notes": "note_documents"}
 _KEYS: Mapping[Documents, str] = {"chunks": "chunk_id", "notes": "note_id"}
@@ -147,36 +142,6 @@ def compose_scores(
         ),
         **_vector(item.embedded, family, own),
     )
-
-
-def look_up_words(
-    connection: Connection,
-    query: str,
-    candidates: Mapping[Documents, Sequence[UUID]],
-    *,
-    tenant: str,
-) -> dict[UUID, dict[Feature, float]]:
-    """Compare the words of a question with those of every candidate, in two round trips.
-
-    Args:
-        connection: In the snapshot in which the candidates were found.
-        query: The question.
-        candidates: Ids of chunks and of whole notes; only their first `COMPARED_CHARS` are read.
-        tenant: Their tenant.
-
-    Returns:
-        The features of `word_features`, by candidate.
-    """
-    idfs = statement("fetch_word_idfs", **lexemes_of(sql.Identifier("w", "word")))
-    words = connection.execute(idfs, {"words": words_of(query), "tenant": tenant}).fetchall()
-    question = QuestionWords.of(query, {row.word: row.idf for row in words})
-    texts = queries().fetch_candidate_texts(
-        connection,
-        chunk_ids=list(candidates["chunks"]),
-        note_ids=list(candidates["notes"]),
-        max_chars=COMPARED_CHARS,
-    )
-    return {row.id: word_features(question, row.content) for row in texts}
 
 
 def match_windows(

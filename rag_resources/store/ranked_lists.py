@@ -11,7 +11,6 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import sql
 
-from rag_resources.core.graph_config import relevance
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
 from rag_resources.core.types import ModelInfo, Vectors
@@ -234,32 +233,26 @@ def _by_vectors(
     return compose
 
 
-def _by_links(query: str) -> ListStatement:
-    def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
-        if item.links is None:
-            raise ValueError(f"the list {item.name} is searched by links")
-        links = item.links
-        question = own.bind("query", searched_words(item.text), item.text)
-        return statement(
-            query,
-            list=sql.Literal(number),
-            pool=reach.limits["pool"],
-            seeds=own.bind("seeds", list(links.seeds), links.seeds),
-            names=own.bind("names", list(links.names), links.names),
-            depth=sql.Literal(links.depth),
-            max_depth=sql.Literal(links.max_depth),
-            one_hop=sql.Literal(relevance(1, links.max_depth)),
-            hub_cap=sql.Literal(HUB_CAP),
-            least_share=sql.Literal(_LEAST_SHARE),
-            level_cap=sql.Literal(LEVEL_CAP),
-            neighbours=statement("event_neighbours", hub_cap=sql.Literal(HUB_CAP)),
-            chunks=statement(
-                "event_chunks", hub_cap=sql.Literal(HUB_CAP), pool=reach.limits["pool"]
-            ),
-            **lexemes_of(question),
-        )
-
-    return compose
+def _by_causes(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
+    if item.links is None:
+        raise ValueError(f"the list {item.name} is searched by links")
+    links, hub_cap, pool = item.links, sql.Literal(HUB_CAP), reach.limits["pool"]
+    question = own.bind("query", searched_words(item.text), item.text)
+    return statement(
+        "search_graph_causes",
+        list=sql.Literal(number),
+        pool=pool,
+        seeds=own.bind("seeds", list(links.seeds), links.seeds),
+        names=own.bind("names", list(links.names), links.names),
+        depth=sql.Literal(links.depth),
+        max_depth=sql.Literal(links.max_depth),
+        hub_cap=hub_cap,
+        least_share=sql.Literal(_LEAST_SHARE),
+        level_cap=sql.Literal(LEVEL_CAP),
+        neighbours=statement("event_neighbours", hub_cap=hub_cap),
+        chunks=statement("event_chunks", hub_cap=hub_cap, pool=pool),
+        **lexemes_of(question),
+    )
 
 
 _STATEMENTS: Mapping[RankedList, ListStatement] = {
@@ -273,7 +266,6 @@ _STATEMENTS: Mapping[RankedList, ListStatement] = {
     ),
     RankedList.NOTES_WINDOWS: _by_vectors("note_embeddings", key="note_id", column="embedding"),
     RankedList.FULLTEXT: _by_words("search_chunk_words"),
-    RankedList.GRAPH_CAUSES: _by_links("search_graph_causes"),
-    RankedList.GRAPH_NAMES: _by_links("search_graph_names"),
+    RankedList.GRAPH_CAUSES: _by_causes,
     RankedList.NOTES_FULLTEXT: _by_words("search_note_words"),
 }

@@ -48,12 +48,11 @@ WHERE
 ORDER BY q.name, m.key, value;
 
 -- name: named_people
--- The names of a question that are in the graph, each with the notes that have it, or one of its aliases, in their
--- words, title or tags. Words count besides mentions, because the rules miss a name that only opens a sentence.
+-- The names of a question that are in the graph, each with the notes that have it in their words, title or tags.
+-- Words count besides mentions, because the rules miss a name that only opens a sentence.
 -- params:  names text[], keys text[] (folded, in the same order), most int (notes of a name, as of named_files)
 -- returns: asked text, name text, note_ids uuid[]
--- index:   entities_key_idx, entities_pkey, entity_aliases_confirmed_idx, entity_aliases_entity_idx, mentions_pkey,
---          note_words_tsv_idx
+-- index:   entities_key_idx, entities_pkey, mentions_pkey, note_words_tsv_idx
 WITH known AS (
     SELECT q.asked, e.id, e.name, e.key
     FROM unnest(:names::text[], :keys::text[]) AS q (asked, key)
@@ -66,12 +65,6 @@ same AS (
     SELECT k.asked, e.id, e.key
     FROM known AS k
     INNER JOIN entities AS e ON e.tenant_id = current_tenant() AND e.key = k.key AND e.kind = 'tag'
-    UNION
-    SELECT k.asked, e.id, e.key
-    FROM known AS k
-    INNER JOIN entity_aliases AS a
-        ON a.tenant_id = current_tenant() AND a.state = 'confirmed' AND (a.alias_id = k.id OR a.entity_id = k.id)
-    INNER JOIN entities AS e ON e.tenant_id = current_tenant() AND e.id IN (a.alias_id, a.entity_id)
 ),
 
 found AS (

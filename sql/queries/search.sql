@@ -425,26 +425,6 @@ SELECT {list} AS list, s.id, s.score FROM (
     GROUP BY d.id, q.bound
 ) AS s;
 
--- name: fetch_word_idfs
--- The idf of the words of a question: that of the most frequent lexeme of a word. Stop words have no row.
--- params:  words text[]
--- returns: word text, idf float8
-WITH corpus AS MATERIALIZED ({corpus}) -- noqa: ST03
-
-SELECT w.word, min(x.idf) AS idf
-FROM unnest(:words::text[]) AS w (word)
-CROSS JOIN LATERAL ({lexemes}) AS x -- noqa: ST05
-GROUP BY w.word;
-
--- name: fetch_candidate_texts
--- The texts of chunks and of whole notes; long ones are cut.
--- params:  chunk_ids uuid[], note_ids uuid[], max_chars int
--- returns: id uuid, content text
--- index:   chunks_pkey, notes_pkey
-SELECT c.id, left(c.content, :max_chars) AS content FROM chunks AS c WHERE c.id = ANY(:chunk_ids)
-UNION ALL
-SELECT n.id, left(n.content, :max_chars) AS content FROM notes AS n WHERE n.id = ANY(:note_ids);
-
 -- name: chunk_documents
 -- params:  {ids} uuid[]
 -- index:   chunks_pkey
@@ -552,114 +532,16 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 ) AS s
 ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
--- name: search_graph_names
--- One hop by names, tags and dates that few chunks share, from the seeds and from the entities that the question names.
--- A chunk scores the relevance of one hop, times the weight of the shared entity: its rarity, and the rank of the seed.
--- Aliases count as the entity that they stand for. An entity that only one seed names does not count for that seed.
--- params:  {seeds} uuid[] (chunks, best first), {names} text[], {one_hop} float8, {hub_cap}, {pool}: literals
--- returns: as every list, and path uuid[] (entities, start to end)
--- index:   mentions_chunk_idx, mentions_pkey, entities_key_idx, entity_aliases_confirmed_idx, entity_aliases_entity_idx
-SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
-FROM (
-    WITH seeds AS MATERIALIZED (
-        SELECT u.id, u.place FROM unnest({seeds}::uuid[]) WITH ORDINALITY AS u (id, place)
-    ),
-
-    named AS MATERIALIZED (
-        SELECT
-            coalesce(a.entity_id, x.entity_id) AS entity_id,
-            array_agg(x.place ORDER BY x.place, x.seed_id) AS places,
-            array_agg(x.seed_id ORDER BY x.place, x.seed_id) AS seed_ids
-        FROM (
-            SELECT DISTINCT m.entity_id, s.place, s.id AS seed_id
-            FROM seeds AS s INNER JOIN mentions AS m ON m.chunk_id = s.id AND m.tenant_id = :tenant
-            UNION ALL
-            SELECT e.id, 1 AS place, NULL::uuid AS seed_id FROM entities AS e
-            WHERE e.tenant_id = :tenant AND e.key = ANY({names}::text[]) AND e.kind <> 'event'
-        ) AS x
-        LEFT JOIN entity_aliases AS a
-            ON a.tenant_id = :tenant AND x.entity_id = a.alias_id AND a.state = 'confirmed' -- noqa: ST09
-        GROUP BY coalesce(a.entity_id, x.entity_id)
-    ),
-
-    members AS (
-        SELECT n.entity_id, n.entity_id AS member_id FROM named AS n
-        UNION ALL
-        SELECT n.entity_id, a.alias_id AS member_id
-        FROM named AS n
-        INNER JOIN entity_aliases AS a
-            ON a.tenant_id = :tenant AND a.entity_id = n.entity_id AND a.state = 'confirmed' -- noqa: ST09
-    ),
-
-    -- An array for each, so that the chunks of what is not followed are no rows.
-    -- noqa: disable=AM09
-    listed AS (
-        SELECT b.entity_id, c.chunk_ids, max(cardinality(c.chunk_ids)) OVER (PARTITION BY b.entity_id) AS most
-        FROM members AS b
-        CROSS JOIN
-            LATERAL (
-                SELECT array_agg(l.chunk_id) AS chunk_ids
-                FROM (
-                    SELECT m.chunk_id FROM mentions AS m
-                    WHERE m.tenant_id = :tenant AND m.entity_id = b.member_id
-                    GROUP BY m.chunk_id LIMIT {hub_cap} + 1
-                ) AS l
-            ) AS c
-    ),
-    -- noqa: enable=AM09
-
-    places AS MATERIALIZED (
-        SELECT DISTINCT l.entity_id, u.chunk_id
-        FROM listed AS l CROSS JOIN LATERAL unnest(l.chunk_ids) AS u (chunk_id)
-        WHERE l.most <= {hub_cap}
-    ),
-
-    rarity AS MATERIALIZED (
-        SELECT
-            p.entity_id, ln(({hub_cap} + 1.0) / count(*)) / ln({hub_cap} + 1.0) AS weight
-        FROM places AS p GROUP BY p.entity_id HAVING count(*) <= {hub_cap}
-    ),
-
-    sure AS (
-        SELECT
-            p.chunk_id, p.entity_id,
-            0.99 * r.weight / sqrt(CASE WHEN n.seed_ids[1] = p.chunk_id THEN n.places[2] ELSE n.places[1] END) AS share
-        FROM places AS p
-        INNER JOIN rarity AS r ON r.entity_id = p.entity_id
-        INNER JOIN named AS n ON n.entity_id = p.entity_id
-    ),
-
-    -- Sorted before the notes are looked up, since only the best are needed.
-    best AS MATERIALIZED (
-        SELECT x.id AS chunk_id, x.note_id, x.created_at, b.score, b.path
-        FROM (
-            SELECT
-                u.chunk_id, {one_hop} * (1 - exp(sum(ln(1 - u.share) ORDER BY u.entity_id))) AS score,
-                ARRAY[(array_agg(u.entity_id ORDER BY u.share DESC, u.entity_id))[1]] AS path
-            FROM sure AS u
-            WHERE u.share > 0
-            GROUP BY u.chunk_id
-            ORDER BY score DESC, u.chunk_id
-        ) AS b INNER JOIN searched_chunks AS x ON x.id = b.chunk_id
-        ORDER BY b.score DESC, b.chunk_id LIMIT {pool}
-    )
-
-    SELECT b.* FROM best AS b
-) AS s
-ORDER BY s.score DESC, s.chunk_id;
-
 -- name: search_graph_causes
 -- Chunks by the events of causal statements: breadth first from the events of the seeds that share enough of the
--- question's words, along causes and effects and along confirmed links between notes. An event is reached once, on
--- a shortest path, so cycles end; of an event with many links only the first are followed, and of a level with many
--- events the first, by their ids. A chunk scores the relevance of its nearest event, so no level is reached that could
--- only add to enough chunks. Without seeds, the chunks of what the question names take their place. Paths are made of
--- the returned events only.
+-- question's words, along causes and effects. An event is reached once, on a shortest path, so cycles end; of an event
+-- with many links only the first are followed, and of a level with many events the first, by their ids. A chunk scores
+-- the relevance of its nearest event, so no level is reached that could only add to enough chunks. Without seeds, the
+-- chunks of what the question names take their place. Paths are made of the returned events only.
 -- params:  {query} text, {seeds} uuid[], {names} text[], {depth} (>= 0), {max_depth} (>= 1), {least_share}, {hub_cap},
 --          {level_cap}, {pool}: literals; {neighbours}: event_neighbours; {chunks}: event_chunks
 -- returns: as every list, and path uuid[] (events, start to end)
--- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, event_links_source_idx,
---          event_links_target_idx, entities_pkey
+-- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, entities_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
 FROM (
     WITH RECURSIVE corpus AS MATERIALIZED ({corpus}), -- noqa: ST03
@@ -786,7 +668,7 @@ FROM (
 ) AS v;
 
 -- name: event_neighbours
--- The causes and effects of the event r.id, stated in its notes or confirmed by a person: the first of each kind.
+-- The causes and effects of the event r.id: the first of each kind.
 -- noqa: disable=AM09, RF01, RF02
 (
     SELECT e.target_id AS id FROM relationships AS e
@@ -797,22 +679,6 @@ UNION ALL
 (
     SELECT e.source_id AS id FROM relationships AS e
     WHERE e.tenant_id = :tenant AND e.target_id = r.id AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
-    ORDER BY e.source_id LIMIT {hub_cap}
-)
-UNION ALL
-(
-    SELECT e.target_id AS id FROM event_links AS e
-    WHERE
-        e.tenant_id = :tenant AND e.source_id = r.id AND e.state = 'confirmed'
-        AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
-    ORDER BY e.target_id LIMIT {hub_cap}
-)
-UNION ALL
-(
-    SELECT e.source_id AS id FROM event_links AS e
-    WHERE
-        e.tenant_id = :tenant AND e.target_id = r.id AND e.state = 'confirmed'
-        AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
     ORDER BY e.source_id LIMIT {hub_cap}
 );
 -- noqa: enable=AM09, RF01, RF02

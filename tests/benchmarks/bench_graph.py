@@ -1,20 +1,18 @@
-"""What the causal graph gains on the sample's questions, and what it costs with 100,000 chunks.
+"""What the causal graph costs with 100,000 chunks.
 
-    python -m tests.benchmarks.bench_graph quality [--base NAME] [--home FOLDER] [--markdown FILE]
-    python -m tests.benchmarks.bench_graph scale [--notes N] [--links N] [--home FOLDER]
+    python -m tests.benchmarks.bench_graph [--notes N] [--links N] [--home FOLDER]
 
-Quality: only the experiment half of the large golden set is asked, by the tag `hops`. Scale: notes
-of the sample's words, each with three more names of 30,000, few of them common, are read by the
-rules and written as the assets do; then edges are added at random, so that traversal has something
-to walk through (`--links`: for each note). Of many notes only the last 5,000 are read so; what the
-others say is copied in.
+Notes of the sample's words, each with three more names of 30,000, few of them common, are read by
+the rules and written as the assets do; then causes are added at random, so that traversal has
+something to walk through (`--links`: for each note). Of many notes only the last 5,000 are read so;
+what the others say is copied in.
 """
 
 import argparse
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -23,59 +21,22 @@ from uuid import UUID, uuid4
 
 from rag_assets import __file__ as _assets
 from rag_resources.cli.output import note
-from rag_resources.configurations import load_configurations
 from rag_resources.core.causal import CausalStatement, event_key, find_statements
-from rag_resources.core.comparison import QueryMetrics
-from rag_resources.core.configuration import RetrievalConfig, Strategy, with_overrides
-from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.mentions import EntityKind, Mention, entity_id, find_mentions
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
-from rag_resources.core.types import NoteRecord, Vectors
-from rag_resources.core.windows import WindowsConfig, windows_hash
+from rag_resources.core.types import NoteRecord
 from rag_resources.database.migrations import migrate
-from rag_resources.database.pool import Connection, Database
-from rag_resources.evaluation.runner import evaluate
-from rag_resources.golden.files import read_golden
-from rag_resources.graph import people
-from rag_resources.graph.extractors import RulesExtractor
+from rag_resources.database.pool import Database
+from rag_resources.graph.extraction import Extractor
 from rag_resources.graph.reading import read_notes
-from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks, embed_notes
-from rag_resources.indexing.windows import embed_windows
-from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
-from rag_resources.providers.cache import MemoryCache
-from rag_resources.providers.cached_embedder import CachedEmbedder
-from rag_resources.providers.protocols import Embedder
-from rag_resources.providers.registry import build_embedder
-from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.settings import Settings, load_settings
-from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.golden import list_golden, write_golden
-from rag_resources.store.graph import forget_orphans, register_part
-from rag_resources.store.models import register_model
+from rag_resources.store.graph import register_part
 from rag_resources.store.ranked_lists import Links, ListRequest
 from rag_resources.store.search import SearchScope, search
-from rag_resources.store.windows import register_windows
-from tests.benchmarks.bench_quality import EVERYTHING, VECTORS
+from tests.benchmarks.bench_quality import EVERYTHING
 from tests.benchmarks.homes import running_server
 from tests.benchmarks.quality_tables import Table, markdown, show
-
-SAMPLE = Path(_assets).parent / "sample"
-HALF = "half:experiment"
-SHOWN = {"recall_at_10": "recall@10", "mrr": "MRR@10", "hit_rate_at_10": "Hit_Rate@10"}
-VARIANTS: Mapping[str, Mapping[str, object]] = {
-    **{f"causal, weight {w}": {"weight": w} for w in (0.1, 0.3)},
-    "causal, weight 0.3, 1 hop": {"weight": 0.3, "max_depth": 1, "min_relevance": 0.5},
-    **{f"all, weight {w}": {"weight": w, "questions": "all"} for w in (0.1, 0.3)},
-}
-
-
-def with_graph(base: RetrievalConfig, changes: Mapping[str, object]) -> RetrievalConfig:
-    """The configuration with the graph."""
-    return with_overrides(base, {"graph": {"enabled": True, **changes}})
 
 
 def read_all(database: Database) -> float:
@@ -83,7 +44,7 @@ def read_all(database: Database) -> float:
     _register(database)
     started = time.perf_counter()
     for part in GraphPart:
-        read_notes(database, part, RulesExtractor(), EVERYTHING)
+        read_notes(database, part, Extractor(), EVERYTHING)
     return time.perf_counter() - started
 
 
@@ -91,113 +52,8 @@ def _register(database: Database) -> None:
     """Have both parts made by the rules."""
     for part in GraphPart:
         with database.transaction() as connection:
-            register_part(connection, part, version=RulesExtractor().version(part))
+            register_part(connection, part, version=Extractor().version(part))
 
-
-def gain(before: QueryMetrics, after: QueryMetrics, keys: list[UUID], metric: str) -> str:
-    """The difference of the means with its interval and p."""
-    import numpy as np
-
-    differences = np.array([[after[key][metric] - before[key][metric]] for key in keys])
-    (interval,), (p_value,) = bootstrap_intervals(differences), randomization_p_values(differences)
-    mean = float(differences.mean())
-    return f"{mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}], p {p_value:.2f}"
-
-
-def quality(home: Path | None, name: str) -> list[Table]:
-    """Ask the experiment half with and without the graph."""
-    settings = load_settings()
-    base = load_configurations((Path(_assets).parent / "configurations",))[name].retrieval
-    # A strategy of words alone has no graph.
-    only = {key: base.retrievers[key] for key in base.searched}
-    base = base.model_copy(update={"strategy": Strategy.HYBRID, "retrievers": only})
-    base = with_overrides(base, {"fusion": {"method": "scaled"}})
-    with running_server(home) as server, ExitStack() as stack:
-        server.ensure_database(f"graph_{name}")
-        migrate(server.dsn(f"graph_{name}"))
-        database = stack.enter_context(Database(server.dsn(f"graph_{name}")))
-        vectors: MemoryCache[Vectors] = MemoryCache(VECTORS)
-        embedder = CachedEmbedder(build_embedder(base.model, settings.servers), vectors)
-        entries = _index(database, embedder, base, settings)
-        pipeline = RetrievalPipeline(
-            database,
-            embedder=lambda _: embedder,
-            tenant=settings.tenant,
-            note_model=base.model,
-        )
-        configurations = {f"`{name}`, scaled": base} | {
-            label: with_graph(base, changes) for label, changes in VARIANTS.items()
-        }
-        measured, impaired = {}, 0
-        for label, config in configurations.items():
-            summary = evaluate(database, pipeline, label, config, store=False).summary
-            impaired += summary.failed_queries + summary.degraded_queries
-            measured[label] = {UUID(key): own for key, own in summary.per_query.items()}
-            note(f"{label}: MRR {summary.metrics['mrr']:.3f}")
-    groups = {
-        title: [entry.golden_id for entry in entries if entry.golden_id and tag in entry.tags]
-        for title, tag in (("one note", "hops:single"), ("several notes", "hops:multi"))
-    } | {"causal": [e.golden_id for e in entries if e.golden_id and e.category == "causal"]}
-    note(f"failed or in part: {impaired}")
-    return [_table(title, measured, keys) for title, keys in groups.items()]
-
-
-def _index(
-    database: Database, embedder: Embedder, base: RetrievalConfig, settings: Settings
-) -> list[GoldenEntry]:
-    """Index the sample and its graph; return the questions of the experiment half, now stored."""
-    with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
-    notes = list(iter_source(SAMPLE / "notes"))
-    ingest(database, notes, tenant=settings.tenant, source="bench")
-    chunk_window(database, EVERYTHING, settings.chunking)
-    if base.uses_vectors:
-        embed_chunks(database, embedder, EVERYTHING)
-        embed_notes(database, embedder, EVERYTHING)
-    if base.searches_windows:
-        config = WindowsConfig()
-        with database.transaction() as connection:
-            register_windows(connection, base.model, windows_hash=windows_hash(config))
-        embed_windows(database, embedder, config, EVERYTHING)
-    note(f"graph made in {read_all(database):.1f} s")
-    found = read_golden(database, SAMPLE / "golden-400.json", tenant=settings.tenant).entries
-    with database.transaction() as connection:
-        refresh_statistics(connection)
-        chosen = [entry for entry in found if HALF in entry.tags]
-        write_golden(connection, chosen, replace=True)
-        entries = list_golden(connection)
-    if base.uses_vectors:
-        # Now, or the first questions would be late.
-        embedder.embed_queries([entry.query for entry in entries])
-    return entries
-
-
-def _table(title: str, measured: Mapping[str, QueryMetrics], keys: list[UUID]) -> Table:
-    base = next(iter(measured.values()))
-    rows = [
-        (
-            label,
-            *(
-                cell
-                for metric in SHOWN
-                for cell in (
-                    f"{statistics.fmean(own[key][metric] for key in keys):.3f}",
-                    "–" if own is base else gain(base, own, keys, metric),
-                )
-            ),
-        )
-        for label, own in measured.items()
-    ]
-    columns = ("graph", *(cell for name in SHOWN.values() for cell in (name, "minus the first")))
-    return Table(
-        f"Experiment half, {title}: {len(keys)} questions",
-        columns,
-        rows,
-        "Intervals of 95 % by BCa bootstrap; p by paired randomization, not adjusted.",
-    )
-
-
-# --- Scale ------------------------------------------------------------------------------------
 
 NOTES = 100_000
 LINKS_PER_NOTE = 3
@@ -227,34 +83,7 @@ def scale(home: Path | None, count: int, links: int) -> list[Table]:
         _write_edges(database, links * count, rng)
         rows = [(f"reading a note, mean of {read:,}", f"{seconds / read * 1000:.1f}", "15")]
         rows += _timed(database, rng)
-        with database.transaction() as connection:
-            shape = people.shape(connection, "default")
-        rows += _for_people(database)
-    told = (
-        f"{shape.mentions:,} mentions of {shape.names:,} names, {shape.hubs:,} of them in too many"
-        f" chunks to be followed; {shape.statements:,} statements; {shape.links:,} links."
-    )
-    return [Table(f"The graph of {count:,} notes", ("", "ms", "target"), rows, told)]
-
-
-def _for_people(database: Database) -> list[tuple[str, str, str]]:
-    """What people wait for, once each."""
-
-    def timed(work: Callable[[Connection], object]) -> str:
-        with database.transaction() as connection:
-            started = time.perf_counter()
-            work(connection)
-            return f"{(time.perf_counter() - started) * 1000:.0f}"
-
-    return [
-        ("`rag graph status`, once", timed(lambda c: people.overview(c, "default")), "–"),
-        (
-            "`rag graph aliases`, once",
-            timed(lambda c: people.suggest_aliases(c, "default", limit=20)),
-            "–",
-        ),
-        ("forgetting what nothing names, once", timed(forget_orphans), "–"),
-    ]
+    return [Table(f"The graph of {count:,} notes", ("", "ms", "target"), rows)]
 
 
 @dataclass(frozen=True)
@@ -400,12 +229,17 @@ def _write_edges(database: Database, count: int, rng: random.Random) -> None:
             row.id for row in connection.execute("SELECT id FROM entities WHERE kind='event'")
         ]
         pairs = {(rng.choice(events), rng.choice(events)) for _ in range(count)}
-        with connection.cursor().copy(
-            "COPY event_links (tenant_id, source_id, target_id, type, state, decided_by) FROM STDIN"
-        ) as copy:
-            for one, other in pairs:
-                if one != other:
-                    copy.write_row(("default", one, other, "CAUSES", "confirmed", "person"))
+        connection.execute(
+            "INSERT INTO relationships (tenant_id, id, source_id, target_id, type, confidence,"
+            " chunk_id, note_id, marker, marker_start, marker_end, cause_start, cause_end,"
+            " effect_start, effect_end, extractor, version)"
+            " SELECT 'default', gen_random_uuid(), p.one, p.other, 'CAUSES', 1, r.chunk_id,"
+            " r.note_id, '', 0, 0, 0, 1, 0, 1, 'rules', ''"
+            " FROM unnest(%s::uuid[], %s::uuid[]) AS p (one, other) CROSS JOIN LATERAL"
+            " (SELECT chunk_id, note_id FROM relationships WHERE source_id = p.one LIMIT 1) AS r"
+            " WHERE p.one <> p.other",
+            ([one for one, _ in pairs], [other for _, other in pairs]),
+        )
     with database.autocommit() as connection:
         connection.execute("ANALYZE")
 
@@ -418,19 +252,17 @@ def _timed(database: Database, rng: random.Random) -> list[tuple[str, str, str]]
         ).fetchall()
         rows = connection.execute("SELECT id FROM notes LIMIT 20000").fetchall()
     notes = [row.id for row in rows]
-    found: dict[RankedList, list[int]] = {}
+    found: list[int] = []
 
-    def follow(name: RankedList) -> Callable[[], None]:
-        def once() -> None:
-            seeds = rng.sample(held, 20)
-            links = Links(tuple(row.chunk_id for row in seeds), (), 3, 3)
-            # Of the words of an event, so that there is one to begin at.
-            item = ListRequest(name, text=f"por qué {seeds[0].name[:60]}", links=links)
-            with database.snapshot() as connection:
-                (ranking,) = search(connection, [item], SearchScope("default"), pool=50)
-            found.setdefault(name, []).append(len(ranking.candidates))
-
-        return once
+    def follow() -> None:
+        seeds = rng.sample(held, 20)
+        links = Links(tuple(row.chunk_id for row in seeds), (), 3, 3)
+        # Of the words of an event, so that there is one to begin at.
+        question = f"por qué {seeds[0].name[:60]}"
+        item = ListRequest(RankedList.GRAPH_CAUSES, text=question, links=links)
+        with database.snapshot() as connection:
+            (ranking,) = search(connection, [item], SearchScope("default"), pool=50)
+        found.append(len(ranking.candidates))
 
     def replace_one() -> None:
         with database.transaction() as connection:
@@ -440,16 +272,12 @@ def _timed(database: Database, rng: random.Random) -> list[tuple[str, str, str]]
                 (rng.choice(notes),),
             )
         for part in GraphPart:
-            read_notes(database, part, RulesExtractor(), EVERYTHING)
+            read_notes(database, part, Extractor(), EVERYTHING)
 
-    def followed(name: RankedList, told: str) -> tuple[str, str, str]:
-        times = _percentiles(follow(name))
-        chunks = statistics.fmean(found[name])
-        return f"{told} from 20 seeds, {chunks:.0f} chunks found on average, p50 / p95", times, "50"
-
+    times = _percentiles(follow)
+    chunks = statistics.fmean(found)
     return [
-        followed(RankedList.GRAPH_CAUSES, "causes up to depth 3"),
-        followed(RankedList.GRAPH_NAMES, "names"),
+        (f"causes up to depth 3 from 20 seeds, {chunks:.0f} chunks on average", times, "50"),
         ("reading one note again, both parts, p50 / p95", _percentiles(replace_one), "50"),
     ]
 
@@ -467,18 +295,12 @@ def _percentiles(work: Callable[[], None]) -> str:
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["quality", "scale"])
     parser.add_argument("--home", type=Path)
-    parser.add_argument("--base", default="hybrid_windows", help="a named configuration")
     parser.add_argument("--notes", type=int, default=NOTES)
     parser.add_argument("--links", type=int, default=LINKS_PER_NOTE, help="links a note")
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    tables = (
-        quality(asked.home, asked.base)
-        if asked.what == "quality"
-        else scale(asked.home, asked.notes, asked.links)
-    )
+    tables = scale(asked.home, asked.notes, asked.links)
     show(tables)
     if asked.markdown:
         asked.markdown.write_text(markdown(tables), "utf-8")

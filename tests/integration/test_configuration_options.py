@@ -1,7 +1,6 @@
 """Every retrieval option has its documented effect on a real database; none is left out."""
 
 import inspect
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.models import register_model
 from tests.corpus import ALWAYS, GENEROUS_MS, Corpus, Draft
 from tests.embedders import HashEmbedder
-from tests.graph_corpus import GraphCorpus, graph_config
+from tests.graph_corpus import GraphCorpus, event_id, graph_config
 from tests.language_models import ScriptedModel
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
@@ -247,18 +246,6 @@ def test_fusion_method_is_by_rank_or_by_score(notes: Notes) -> None:
 @changes("fusion.rank_constant")
 def test_fusion_rank_constant_damps_the_ranks(notes: Notes) -> None:
     assert best_score(notes, method="rrf", rank_constant=9) == pytest.approx(1 / 10)
-
-
-@changes("fusion.learned")
-def test_fusion_learned_is_the_model_of_the_method_learned(notes: Notes) -> None:
-    """By length alone: the shorter a passage, the better."""
-    length = {"weight": -1.0, "mean": math.log(10), "scale": 1.0}
-    learned = {"intercept": 0.0, "features": {"length": length}}
-    found = notes.ask(WHERE, TWO_LISTS | {"fusion": {"method": "learned", "learned": learned}})
-    assert len(found.results) > 1
-    for result in found.results:
-        words = len(result.content.split())
-        assert result.score == pytest.approx(1 / (1 + (1 + words) / 10))
 
 
 @changes("fusion.semantic_weight")
@@ -632,23 +619,27 @@ def options_of(model: type[BaseModel], path: str = "") -> Iterator[str]:
 @changes("graph.max_depth")
 @changes("graph.min_relevance")
 @changes("graph.weight")
-@changes("graph.questions")
-def test_the_graph_adds_what_shares_a_rare_name(database: Database) -> None:
-    """`tests/integration/test_graph_search.py` shows the same of causes."""
+def test_the_graph_adds_what_a_cause_leads_to(database: Database) -> None:
     corpus = GraphCorpus(database)
-    corpus.fill([Draft("En el patio estaba Honorat."), Draft("Ayer vi a Honorat. Llovía.")], LONG)
+    floods = [
+        Draft("El patio sigue cerrado porque se hundió el techo."),
+        Draft("Llovió mucho, así que reventó la tubería."),
+    ]
+    ids = corpus.fill(floods, LONG)
     corpus.read()
+    ends = (event_id(ids[1], "reventó la tubería"), event_id(ids[0], "se hundió el techo"))
+    corpus.relate([ends])
 
     def score(**graph: Any) -> float:
-        """Of the note that shares nothing but a name with the first."""
-        response = corpus.ask("¿Qué hay en el patio?", graph_config(**{"questions": "all"} | graph))
+        """Of the note that shares nothing but a cause with the first."""
+        response = corpus.ask("¿Por qué sigue cerrado el patio?", graph_config(**graph))
         found = {result.content[:4]: result.score for result in response.results}
-        return found.get("Ayer", 0.0)
+        return found.get("Llov", 0.0)
 
-    assert score(enabled=False) == score(questions="causal") == 0
-    assert score() > 0
-    assert score(weight=0.4) > score(weight=0.2) > 0
-    assert score(max_depth=2) < score(max_depth=3)
+    assert score(enabled=False) == 0
+    assert score(min_relevance=0.5) > 0
+    assert score(weight=0.4, min_relevance=0.5) > score(weight=0.2, min_relevance=0.5) > 0
+    assert score(max_depth=3, min_relevance=0.5) < score(max_depth=4, min_relevance=0.5)
     assert score(min_relevance=0.9) == 0
 
 

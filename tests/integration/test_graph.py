@@ -8,12 +8,12 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.database.pool import Database
-from rag_resources.graph.extractors import RulesExtractor
+from rag_resources.graph.extraction import Extractor
 from rag_resources.indexing.purge import purge
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.graph import count_gaps, is_current
 from tests.corpus import ALWAYS, SOURCE, Draft, records
-from tests.graph_corpus import GraphCorpus, event_id, name_id
+from tests.graph_corpus import GraphCorpus, name_id
 
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 BAR = "Ayer hablé con Rosa. El bar cerró porque nadie pagaba. Por eso Rosa volvió a Teruel."
@@ -86,7 +86,6 @@ def test_property_51_a_deleted_note_leaves_no_name_and_no_event(corpus: GraphCor
     corpus.run(lambda c: c.execute("UPDATE notes SET expires_at = now() - interval '1 day'"))
     purge(corpus.database, grace_hours=0)
     assert corpus.names() | corpus.events() == set()
-    assert corpus.fetch("SELECT FROM graph_reviews") == []
 
 
 def test_tags_that_change_are_read_again(corpus: GraphCorpus) -> None:
@@ -100,7 +99,7 @@ def test_tags_that_change_are_read_again(corpus: GraphCorpus) -> None:
     assert "cal-viva" not in corpus.names()
 
 
-class OtherRules(RulesExtractor):
+class OtherRules(Extractor):
     """Rules of another version."""
 
     def version(self, part: GraphPart) -> str:
@@ -119,26 +118,6 @@ def test_other_rules_read_every_note_again(corpus: GraphCorpus) -> None:
     assert corpus.run(lambda c: is_current(c, versions, ALWAYS))
     found = corpus.fetch("SELECT DISTINCT version FROM mentions")
     assert [row.version for row in found] == ["otra-mentions"]
-
-
-def test_what_a_person_decided_outlives_chunking_anew(corpus: GraphCorpus) -> None:
-    """Entities stay until their notes have been read again, and so do their aliases and links."""
-    ids = corpus.fill(NOTES, LONG)
-    corpus.read()
-    cause, effect = event_id(ids[0], "El bar cerró"), event_id(ids[1], "habrá obras en Orriols")
-    corpus.run(
-        lambda c: c.execute(
-            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
-            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
-            (cause, effect),
-        )
-    )
-    corpus.index(ChunkingConfig(max_tokens=400, overlap_tokens=0, min_tokens=0))
-    corpus.index(ChunkingConfig(max_tokens=20, overlap_tokens=0, min_tokens=0))
-    corpus.read()
-    assert len(corpus.fetch("SELECT FROM event_links")) == 1
-    corpus.run(lambda c: c.execute("DELETE FROM notes WHERE id = %s", (ids[1],)))
-    assert corpus.fetch("SELECT FROM event_links") == []
 
 
 def test_tenants_have_entities_of_their_own(corpus: GraphCorpus) -> None:

@@ -47,12 +47,8 @@ def corpus(database: Database) -> GraphCorpus:
         )
         for n, (place, cause) in enumerate(zip(PLACES, causes, strict=True))
     ]
+    made.relate(rows)
     with database.transaction() as connection:
-        connection.cursor().executemany(
-            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
-            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
-            rows,
-        )
         several = [
             GoldenEntry(
                 f"¿Por qué sigue cerrado el {p}?", (one, other), "x", "causal", 3, ("hops:multi",)
@@ -92,7 +88,7 @@ def test_it_needs_the_same_configuration_without_a_graph_and_then_wins(
 def test_a_graph_that_leads_nowhere_is_refused_unless_a_person_allows_it(
     corpus: GraphCorpus,
 ) -> None:
-    corpus.run(lambda c: c.execute("DELETE FROM event_links"))
+    corpus.run(lambda c: c.execute("DELETE FROM relationships WHERE marker = 'dibujada'"))
     for item in (PLAIN, WITH_GRAPH):
         measure(corpus, item)
     with pytest.raises(RagError, match="el grafo no gana en las 6 preguntas"):

@@ -20,10 +20,11 @@ from rag_resources.core.errors import (
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.graph.language_model import LanguageModelExtractor
+from rag_resources.graph.extraction import Extractor
 from rag_resources.graph.reading import read_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.settings import Settings
+from rag_resources.store.graph import ChunkToRead, NoteToRead
 from tests.corpus import ALWAYS, SOURCE, Draft, records
 from tests.graph_corpus import GraphCorpus
 from tests.language_models import AnswerT, Asked, ScriptedModel
@@ -42,7 +43,7 @@ class Reader(ScriptedModel):
     """Finds the same in every note; `before` is called first, with what it is asked."""
 
     def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
-        super().__init__({"names": ["bernat", "noemí"], "statements": [SAID]}, name="ollama:prueba")
+        super().__init__({"statements": [SAID]}, name="ollama:prueba")
         self._before = before
 
     def answer(self, prompt: str, shape: type[AnswerT], **asked: Any) -> AnswerT:
@@ -53,7 +54,7 @@ class Reader(ScriptedModel):
 
 def read_by(database: Database, before: Callable[[str], None] = lambda _: None) -> GraphCorpus:
     """A corpus of two notes whose graph a language model reads."""
-    corpus = GraphCorpus(database, LanguageModelExtractor(Reader(before)))
+    corpus = GraphCorpus(database, Extractor(Reader(before)))
     corpus.fill(NOTES, LONG)
     return corpus
 
@@ -62,11 +63,9 @@ def test_what_it_finds_is_stored_with_its_name(database: Database) -> None:
     corpus = read_by(database)
     reports = corpus.read()
     assert [reports[part].notes for part in GraphPart] == [2, 2]
-    assert corpus.names() == {"bernat", "noemí"}
     assert corpus.statements() == {("nadie pagaba a bernat", "LEADS_TO", "el bar cerró")}
     found = corpus.fetch(
-        "SELECT extractor FROM mentions UNION SELECT extractor FROM relationships"
-        " UNION SELECT marker FROM relationships"
+        "SELECT extractor FROM relationships UNION SELECT marker FROM relationships"
     )
     assert [row.extractor for row in found] == ["ollama:prueba"]
     assert corpus.waiting() == set()
@@ -90,9 +89,8 @@ def test_a_note_can_be_edited_or_deleted_while_the_model_reads_it(database: Data
     corpus = read_by(database, change)
     corpus.read()
     assert changes == []
-    assert corpus.names() == {"noemí"}
     assert corpus.events() == set()
-    assert corpus.waiting() == set()
+    assert {part for _, part in corpus.waiting()} == {"mentions"}
 
 
 @pytest.mark.parametrize("error", [InvalidAnswerError("x"), DeadlineExceededError("x")])
@@ -105,11 +103,10 @@ def test_a_note_that_it_cannot_read_is_recorded_and_the_others_go_on(
 
     corpus = read_by(database, fail)
     reports = corpus.read()
-    assert [len(reports[part].failed) for part in GraphPart] == [1, 1]
-    assert corpus.names() == {"noemí"}
-    assert {part for _, part in corpus.waiting()} == {"mentions", "causal_statements"}
+    assert [len(reports[part].failed) for part in GraphPart] == [0, 1]
+    assert {part for _, part in corpus.waiting()} == {"causal_statements"}
     if isinstance(error, DeadlineExceededError):
-        assert reports[GraphPart.MENTIONS].failed[0].error == Message.GRAPH_NOTE_LATE
+        assert reports[GraphPart.STATEMENTS].failed[0].error == Message.GRAPH_NOTE_LATE
 
 
 @pytest.mark.parametrize(
@@ -123,7 +120,7 @@ def test_a_model_that_does_not_answer_ends_the_run_and_keeps_the_queue(
 
     corpus = read_by(database, fail)
     with pytest.raises(ProviderUnavailableError):
-        read_notes(database, GraphPart.MENTIONS, corpus.extractor, ALWAYS)
+        read_notes(database, GraphPart.STATEMENTS, corpus.extractor, ALWAYS)
     assert len(corpus.waiting()) == 4
     assert corpus.fetch("SELECT FROM indexing_failures") == []
 
@@ -131,28 +128,21 @@ def test_a_model_that_does_not_answer_ends_the_run_and_keeps_the_queue(
 def test_the_settings_say_who_reads(database: Database) -> None:
     settings = Settings(graph_extractor="llm", llm_model="ollama:prueba")
     graph = Graph(database, settings, Reader())
-    assert graph.extractor.name == "ollama:prueba"
+    assert graph.extractor.is_slow(GraphPart.STATEMENTS)
     with pytest.raises(InvalidParameterError, match="LLM_MODEL"):
-        Graph(database, settings).register(GraphPart.MENTIONS)
-    assert Graph(database, Settings(), Reader()).extractor.name == "rules"
+        Graph(database, settings).register(GraphPart.STATEMENTS)
+    assert not Graph(database, Settings(), Reader()).extractor.is_slow(GraphPart.STATEMENTS)
 
 
 def test_an_answer_has_the_shape_that_is_asked_for() -> None:
     """The schema goes to the server: it must be JSON."""
     model = Reader()
-    extractor = LanguageModelExtractor(model)
-    corpus_note = _note("el bar cerró")
-    extractor.statements(corpus_note)
-    extractor.mentions(corpus_note)
+    chunk = ChunkToRead(UUID(int=2), "el bar cerró")
+    note = NoteToRead(UUID(int=1), "ana", "", (), (chunk,))
+    Extractor(model).extract(GraphPart.STATEMENTS, note)
     asked: list[Asked] = model.calls
     assert [
         sorted(json.loads(json.dumps(call.shape.model_json_schema()))["properties"])
         for call in asked
         if call.shape
-    ] == [["statements"], ["names"]]
-
-
-def _note(text: str) -> Any:
-    from rag_resources.store.graph import ChunkToRead, NoteToRead
-
-    return NoteToRead(UUID(int=1), "ana", "", (), (ChunkToRead(UUID(int=2), text),))
+    ] == [["statements"]]

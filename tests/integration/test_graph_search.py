@@ -26,7 +26,7 @@ from rag_resources.retrieval.cache import (
 from rag_resources.store.contents import count_contents, read_contents
 from rag_resources.store.index_state import IndexVersion
 from tests.corpus import Draft
-from tests.graph_corpus import GraphCorpus, event_id, graph_config, name_id
+from tests.graph_corpus import GraphCorpus, event_id, graph_config
 
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 FLOOD = "El martes llovió muchísimo, así que reventó la tubería vieja."
@@ -36,7 +36,6 @@ ROOF = "Nadie avisó a tiempo. La conserjería se inundó, y por eso mandaron a 
 HONORAT = "Ayer en Correos vi a Honorat contento."
 DRAFTS = [Draft(FLOOD), Draft(CLOSED), Draft(OTHER), Draft(ROOF), Draft(HONORAT)]
 WHY = "¿Por qué sigue cerrado el gimnasio?"
-WHO = "¿A quién mandaron a casa de la conserjería?"
 
 
 @pytest.fixture
@@ -44,23 +43,15 @@ def corpus(database: Database) -> GraphCorpus:
     made = GraphCorpus(database)
     ids = made.fill(DRAFTS, LONG)
     made.read()
-    link(
-        made,
-        event_id(ids[0], "reventó la tubería vieja"),
-        event_id(ids[1], "se hundió todo el techo"),
+    made.relate(
+        [
+            (
+                event_id(ids[0], "reventó la tubería vieja"),
+                event_id(ids[1], "se hundió todo el techo"),
+            )
+        ]
     )
     return made
-
-
-def link(corpus: GraphCorpus, cause: Any, effect: Any) -> None:
-    """Have a person say that one event caused another."""
-    corpus.run(
-        lambda c: c.execute(
-            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
-            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
-            (cause, effect),
-        )
-    )
 
 
 def by_text(response: RetrievalResponse) -> dict[str, RetrievalResult]:
@@ -91,37 +82,9 @@ def test_a_cause_in_another_note_is_found_with_the_way_to_it(
     assert found == sorted(found, reverse=True)
 
 
-def test_a_rejected_link_and_too_little_depth_lead_nowhere(corpus: GraphCorpus) -> None:
+def test_too_little_depth_leads_nowhere(corpus: GraphCorpus) -> None:
     assert FLOOD not in by_text(corpus.ask(WHY, graph_config(max_depth=1, min_relevance=0)))
-    corpus.run(lambda c: c.execute("UPDATE event_links SET state = 'rejected'"))
-    assert FLOOD not in by_text(corpus.ask(WHY, graph_config(min_relevance=0)))
-
-
-def test_rare_names_lead_one_hop_further_in_other_questions(corpus: GraphCorpus) -> None:
-    assert HONORAT not in by_text(corpus.ask(WHO, graph_config()))
-    found = by_text(corpus.ask(WHO, graph_config(questions="all")))
-    assert found[HONORAT].causal_path == (name_id("Honorat"),)
-    assert found[HONORAT].retrieval_method == "graph_names"
-    assert all(not result.causal_path for text, result in found.items() if text == OTHER)
-
-
-def test_an_alias_counts_as_the_name_that_it_stands_for(corpus: GraphCorpus) -> None:
-    ids = corpus.fill([*DRAFTS, Draft("Lo supe por el cartero Ximo Honorat Pla.")], LONG)
-    assert ids
-    corpus.read()
-    config, alias = graph_config(questions="all"), "Ximo Honorat Pla"
-    cartero = "Lo supe por el cartero Ximo Honorat Pla."
-    assert cartero not in by_text(corpus.ask(WHO, config))
-    corpus.run(
-        lambda c: c.execute(
-            "INSERT INTO entity_aliases (tenant_id, alias_id, entity_id, state)"
-            " VALUES ('ana', %s, %s, 'confirmed')",
-            (name_id(alias), name_id("Honorat")),
-        )
-    )
-    assert by_text(corpus.ask(WHO, config))[cartero].causal_path == (name_id("Honorat"),)
-    corpus.run(lambda c: c.execute("DELETE FROM entity_aliases"))
-    assert cartero not in by_text(corpus.ask(WHO, config))
+    assert FLOOD in by_text(corpus.ask(WHY, graph_config(min_relevance=0)))
 
 
 def test_filters_tenants_and_deletion_hold_on_every_path(corpus: GraphCorpus) -> None:
@@ -147,14 +110,13 @@ def test_the_graph_fails_silently(corpus: GraphCorpus) -> None:
 def test_property_35_the_graph_alone_still_finds_what_the_question_names(
     corpus: GraphCorpus,
 ) -> None:
-    for table in (
-        "lexeme_statistics",
-        "chunk_embeddings_openai_hash",
-        "note_embeddings_openai_hash",
+    for change in (
+        "TABLE chunk_embeddings_openai_hash RENAME TO away",
+        "FUNCTION lexeme_dimension RENAME TO away",  # Only the full text calls it.
     ):
-        corpus.run(lambda c, table=table: c.execute(f"ALTER TABLE {table} RENAME TO away_{table}"))
-    response = corpus.ask("¿Dónde vi a Honorat?", graph_config(questions="all"))
-    assert by_text(response)[HONORAT].retrieval_method == "graph_names"
+        corpus.run(lambda c, change=change: c.execute(f"ALTER {change}"))
+    response = corpus.ask("¿Por qué mandaron a casa a Honorat?", graph_config())
+    assert by_text(response)[ROOF].retrieval_method == "graph_causes"
     assert {"fulltext", "semantic"} <= set(response.degraded)
     assert response.error is None
 
@@ -196,7 +158,7 @@ def test_evidence_knows_what_the_graph_holds(corpus: GraphCorpus) -> None:
     parts = set(searched_parts(config, settings)) - set(
         searched_parts(config.without_graph, settings)
     )
-    assert parts == {"mentions", "statements", "decisions"}
+    assert parts == {"mentions", "statements"}
 
     def read(of: RetrievalConfig) -> Any:
         with corpus.database.transaction() as connection:
@@ -204,15 +166,12 @@ def test_evidence_knows_what_the_graph_holds(corpus: GraphCorpus) -> None:
             return read_contents(connection, of, settings).contents
 
     with_graph, without = read(config), read(config.without_graph)
-    corpus.run(lambda c: c.execute("DELETE FROM event_links"))
-    assert read(config) != with_graph
-    with_graph = read(config)
     corpus.run(lambda c: c.execute("DELETE FROM relationships WHERE marker = 'porque'"))
     assert read(config) != with_graph
     assert read(config.without_graph) == without
 
 
-def test_answers_with_a_path_are_cached_whole_and_not_after_a_decision(
+def test_answers_with_a_path_are_cached_whole_and_not_after_a_change(
     corpus: GraphCorpus,
 ) -> None:
     pipeline = corpus.pipeline(caches=build_caches(None))
@@ -223,5 +182,5 @@ def test_answers_with_a_path_are_cached_whole_and_not_after_a_decision(
     assert again.results == first.results
     kept = KeptAnswer(first, IndexVersion(1, "", None))
     assert answer_from_bytes(answer_to_bytes(kept)) == kept
-    corpus.run(lambda c: c.execute("DELETE FROM event_links"))
+    corpus.run(lambda c: c.execute("DELETE FROM relationships WHERE marker = 'dibujada'"))
     assert FLOOD not in by_text(pipeline.retrieve(WHY, config))

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from rag_resources.graph.people import decide_alias
 
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
@@ -15,7 +16,6 @@ from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.graph.people import decide_alias
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.settings import load_settings

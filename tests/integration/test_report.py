@@ -17,7 +17,6 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from rag_resources.core.configuration import (
-    ChunkingConfig,
     NamedConfiguration,
     RetrievalConfig,
     Role,
@@ -37,7 +36,6 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
 from tests.browser import chromium
-from tests.graph_corpus import GraphCorpus
 from tests.report_page import Page
 from tests.stored_evaluations import Asked, forge, store_evaluation
 
@@ -614,34 +612,6 @@ def test_of_many_configurations_the_best_are_compared_and_what_serves(database: 
     assert expected in found.sections["configurations"]
     gone = Message.REPORT_MAY_NOT_SERVE.format(reason=Message.REPORT_CONFIGURATION_GONE)
     assert found.table("Qué controles pasa").body[0][5] == [gone]
-
-
-def test_the_graph_is_told_and_drawn_once_there_is_one(
-    database: Database, three: Mapping[str, UUID]
-) -> None:
-    before = page(database)
-    assert "graph" not in before.sections
-    assert ("a", "href", "#graph") not in before.attributes
-    corpus = GraphCorpus(database)
-    text = f"Vi a {SCRIPT} y a Bernat con Rosa. La tienda cerró porque nadie pagaba."
-    ingest(
-        database,
-        [NoteRecord("otra", "Otra", text, DAY), NoteRecord("mas", "", "Y luego a Bernat.", DAY)],
-        tenant="default",
-        source="notes",
-    )
-    corpus.index(ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0))
-    corpus.read()
-    found = page(database)
-    said = found.sections["graph"]
-    assert "el que más, «Bernat», en 2 notas" in said
-    assert Message.GRAPH_UNJUDGED in said
-    assert "Aparece con: Rosa" in said
-    assert ("a", "href", "#graph") in found.attributes
-    assert "script" not in {tag for tag, _, _ in found.attributes}
-    (row,) = found.table(Message.REPORT_GRAPH_MONTHS).body
-    assert [cell[0] for cell in row][:2] == ["2025-03", "10"]
-    assert row[-1][0] == "1"
 
 
 def test_why_evaluations_are_stale_is_said_once_and_referred_to(

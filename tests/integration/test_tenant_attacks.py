@@ -424,7 +424,6 @@ LISTS: tuple[tuple[str, ...], ...] = (
     ("answers", "list", "--json"),
     ("key", "list", "--json"),
     ("glossary", "list", "--json"),
-    ("graph", "status", "--json"),
     ("retrieve", f"código {GUESSED}", "--config", "fulltext", "--json"),
     ("ask", f"¿Cuál es el código {GUESSED}?", "--config", "fulltext", "--json"),
 )

@@ -27,7 +27,6 @@ from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import (
     fusion_configs,
-    learned_models,
     recency_configs,
     retrieved_lists,
     weighed_retrievers,
@@ -45,16 +44,10 @@ UNDERFLOW = Fraction(1, 10**300)
 def questioned_lists(draw: st.DrawFn) -> tuple[list[Ranking], FusionConfig]:
     """The lists of a question and of up to two inside it; a chunk has one date everywhere.
 
-    And how they are fused: with a learned model there are no lists of the graph.
+    And how they are fused.
     """
     config = draw(fusion_configs())
-    questions = draw(
-        st.lists(
-            retrieved_lists(of=WITHOUT_GRAPH if config.model else RankedList),
-            min_size=1,
-            max_size=3,
-        )
-    )
+    questions = draw(st.lists(retrieved_lists(of=RankedList), min_size=1, max_size=3))
     years = draw(st.lists(st.sampled_from([None, 2020, 2021]), min_size=12, max_size=12))
 
     def dated(candidate: Candidate) -> Candidate:
@@ -206,10 +199,7 @@ def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks
     ]
 
 
-LOOKING_UP = st.one_of(
-    st.just(FusionConfig(method="scaled")),
-    learned_models().map(lambda model: FusionConfig(method="learned", learned=model)),
-)
+LOOKING_UP = st.just(FusionConfig(method="scaled"))
 
 
 @st.composite

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.graph_config import GraphConfig, relevance
-from rag_resources.core.mentions import alike
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Candidate
 from rag_resources.database.pool import Database
@@ -205,11 +204,12 @@ def test_of_a_level_with_many_events_the_first_by_id_are_reached(events: Events)
             ],
         )
         connection.cursor().executemany(
-            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
-            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
-            [(events.ids[0], UUID(int=_hub(hub))) for hub in range(hubs)]
+            "INSERT INTO relationships SELECT 'ana', gen_random_uuid(), %s, %s, 'CAUSES', 1, c.id,"
+            " c.note_id, 'dibujada', 0, 1, 0, 1, 0, 1, 'rules', '' FROM chunks AS c"
+            " WHERE c.id = %s",
+            [(events.ids[0], UUID(int=_hub(hub)), events.chunks[0]) for hub in range(hubs)]
             + [
-                (UUID(int=_hub(hub)), UUID(int=_leaf(hub, leaf)))
+                (UUID(int=_hub(hub)), UUID(int=_leaf(hub, leaf)), events.chunks[0])
                 for hub in range(hubs)
                 for leaf in range(leaves)
             ],
@@ -241,16 +241,3 @@ def test_property_24_what_is_not_relevant_enough_is_not_reached(depth: int, leas
     config = GraphConfig(enabled=True, max_depth=depth, min_relevance=least)
     kept = [hops for hops in range(1, depth + 1) if relevance(hops, depth) >= least]
     assert config.deepest == max(kept, default=0)
-
-
-@given(st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4).map(" ".join)))
-def test_names_that_may_be_one_are_those_of_the_definition(keys: list[str]) -> None:
-    """Compared with looking at every pair."""
-    words = [set(key.split()) for key in keys]
-    expected = []
-    for place, own in enumerate(words):
-        others = [other for other, longer in enumerate(words) if own < longer]
-        later = range(place + 1, len(keys))
-        others = others or [other for other in later if keys[other] == keys[place]]
-        expected += [(place, others[0])] if len(others) == 1 else []
-    assert list(alike(keys)) == expected

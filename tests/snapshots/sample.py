@@ -69,8 +69,6 @@ COMMANDS = (
     "golden export golden.json --json",
     "golden validate golden.json --json",
     "golden import golden.json --json",
-    "graph show Vera --json",
-    "graph status --json",
     "glossary add PMV 'producto mínimo viable' --json",
     "glossary list --json",
     "glossary remove PMV --json",

@@ -157,17 +157,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"final": 1e300}}, "top_k.final: «1e+300» es un número demasiado grande"),
         (
             {"fusion": {"method": "suma"}},
-            "fusion.method: «suma» no es una de las opciones: 'rrf', 'weighted', 'scaled' o"
-            " 'learned'",
-        ),
-        (
-            {"fusion": {"method": "learned"}},
-            "fusion: el método «learned» necesita «learned», el modelo que escribe rag fusion"
-            " train",
-        ),
-        (
-            {"fusion": {"method": "learned", "learned": {"intercept": 0, "features": {}}}},
-            "fusion.learned.features: no puede estar vacío",
+            "fusion.method: «suma» no es una de las opciones: 'rrf', 'weighted' o 'scaled'",
         ),
         (
             {"strategy": "magia"},
@@ -507,16 +497,3 @@ def test_a_configuration_names_its_retrievers() -> None:
 def test_a_configuration_cannot_be_changed_in_place() -> None:
     with pytest.raises(ValidationError):
         RetrievalConfig().model = "otro"  # type: ignore[misc]
-
-
-def test_a_model_is_only_used_by_the_method_learned_and_hashed_if_there_is_one() -> None:
-    model = {"intercept": 0, "features": {"length": {"weight": 1, "mean": 3, "scale": 1}}}
-    kept = parse_retrieval({"fusion": {"method": "rrf", "learned": model}}, origin="x")
-    used = with_overrides(kept, {"fusion": {"method": "learned"}})
-    none = parse_retrieval({"fusion": {"method": "rrf"}}, origin="x")
-    assert (kept.fusion.model, used.fusion.model) == (None, used.fusion.learned)
-    assert len({item.config_hash for item in (kept, used, none)}) == 3
-    assert "learned" not in none.canonical["fusion"]
-    weights = {"semantic": {"weight": 0.9}, "fulltext": {"weight": 0.9}}
-    assert notices(with_overrides(kept, {"retrievers": weights})) != []
-    assert notices(with_overrides(used, {"retrievers": weights})) == []

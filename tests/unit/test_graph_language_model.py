@@ -1,15 +1,14 @@
 """A language model reads notes for the graph; only what stands in them counts."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
-from rag_resources.core.causal import Relation
+from rag_resources.core.causal import CausalStatement, Relation
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.graph_version import GraphPart, rules_version
-from rag_resources.core.mentions import EntityKind
-from rag_resources.graph.extractors import RulesExtractor, build_extractor, extractor_version
-from rag_resources.graph.language_model import LanguageModelExtractor
+from rag_resources.graph.extraction import Extractor, build_extractor, extractor_version
 from rag_resources.store.graph import ChunkToRead, NoteToRead
 from tests.language_models import ScriptedModel
 
@@ -18,27 +17,11 @@ TEXT = (
 )
 
 
-def note(*texts: str, tags: tuple[str, ...] = ()) -> NoteToRead:
-    """A note of some chunks."""
-    chunks = (ChunkToRead(UUID(int=n), text) for n, text in enumerate(texts, start=1))
-    return NoteToRead(UUID(int=9), "ana", "", tags, tuple(chunks))
-
-
-def test_names_count_where_they_stand_and_the_longest_wins() -> None:
-    names = ["Castelló", "amparo  castelló", "Bernat", "", "3 de marzo de 2025", "¡!"]
-    model = ScriptedModel({"names": names}, {"names": ["Rosa"]})
-    found = LanguageModelExtractor(model).mentions(
-        note(TEXT, "<b>Rosa</b> y Rosario.", tags=("bar",))
-    )
-    assert [(m.kind, m.key) for m in found[0]] == [
-        (EntityKind.TAG, "bar"),
-        (EntityKind.DATE, "2025-03-03"),
-        (EntityKind.NAME, "amparo castello"),
-        (EntityKind.NAME, "castello"),
-    ]
-    assert all(TEXT[m.span.start : m.span.end] == m.name for m in found[0][1:])
-    assert [m.name for m in found[1]] == ["bar", "Rosa"]
-    assert "<b>" not in model.calls[1].prompt.replace("<pasaje>", "")
+def statements(model: ScriptedModel, *texts: str) -> list[Sequence[CausalStatement]]:
+    """What a model finds in a note of some chunks."""
+    chunks = tuple(ChunkToRead(UUID(int=n), text) for n, text in enumerate(texts, start=1))
+    note = NoteToRead(UUID(int=9), "ana", "", (), chunks)
+    return list(Extractor(model).extract(GraphPart.STATEMENTS, note).statements.values())
 
 
 def test_statements_count_if_cause_and_effect_stand_in_the_chunk() -> None:
@@ -54,7 +37,7 @@ def test_statements_count_if_cause_and_effect_stand_in_the_chunk() -> None:
         {"cause": "cerró el bar", "effect": "el bar", "relation": "TRIGGERS"},
     ]
     model = ScriptedModel({"statements": said}, {"statements": []}, name="ollama:prueba")
-    ((found,), nothing) = LanguageModelExtractor(model).statements(note(TEXT, "Nada."))
+    ((found,), nothing) = statements(model, TEXT, "Nada.")
     assert nothing == []
     assert TEXT[found.cause.start : found.cause.end] == "nadie pagaba"
     assert TEXT[found.effect.start : found.effect.end] == "Castelló cerró el bar\nde Orriols"
@@ -72,29 +55,24 @@ def test_of_several_places_the_nearest_count() -> None:
         "relation": "TRIGGERS",
     }
     model = ScriptedModel({"statements": [said, said]})
-    ((found,),) = LanguageModelExtractor(model).statements(note(text))
+    ((found,),) = statements(model, text)
     assert text[found.marker.start : found.marker.end] == "porque"
     assert (found.cause.start, found.effect.start) == (0, 14)
 
 
 def test_the_settings_choose_what_reads() -> None:
-    model = ScriptedModel({"names": []}, name="ollama:prueba")
-    assert isinstance(build_extractor("rules", model), RulesExtractor)
+    model = ScriptedModel({"statements": []}, name="ollama:prueba")
+    assert not build_extractor("rules", model).is_slow(GraphPart.STATEMENTS)
     chosen = build_extractor("llm", model)
-    assert (chosen.name, chosen.is_slow) == ("ollama:prueba", True)
+    assert [chosen.is_slow(part) for part in GraphPart] == [False, True]
     with pytest.raises(InvalidParameterError, match="LLM_MODEL"):
         build_extractor("llm", None)
 
 
-@pytest.mark.parametrize("part", GraphPart)
-def test_another_extractor_model_or_prompt_is_another_version(part: GraphPart) -> None:
-    versions = {
-        extractor_version("rules", part, "ollama:a"),
-        extractor_version("llm", part, "ollama:a"),
-        extractor_version("llm", part, "ollama:b"),
-        extractor_version("llm", part, None),
-    }
-    assert len(versions) == 4
-    assert rules_version(part) in versions
-    named = LanguageModelExtractor(ScriptedModel({}, name="ollama:a"))
-    assert named.version(part) == extractor_version("llm", part, "ollama:a")
+def test_another_model_is_another_version_of_the_statements_only() -> None:
+    part = GraphPart.STATEMENTS
+    assert len({extractor_version(part, model) for model in (None, "ollama:a", "ollama:b")}) == 3
+    assert extractor_version(part, None) == rules_version(part)
+    named = Extractor(ScriptedModel({}, name="ollama:a"))
+    assert named.version(part) == extractor_version(part, "ollama:a")
+    assert named.version(GraphPart.MENTIONS) == rules_version(GraphPart.MENTIONS)

@@ -7,7 +7,6 @@ from rag_resources.core.mentions import (
     entity_id,
     find_mentions,
     fold,
-    lookup_keys,
     question_names,
 )
 
@@ -122,9 +121,3 @@ def test_a_question_names_by_its_words_without_capitals() -> None:
     found = question_names("¿Por qué no vino la sra. castelló a cal viva?")
     assert {"castello", "cal viva"} <= set(found)
     assert "por" not in found
-
-
-def test_an_entity_is_looked_up_as_people_write_it() -> None:
-    assert lookup_keys("Cal-Viva") == ["cal-viva", "cal viva"]
-    assert lookup_keys("3 de marzo de 2025")[-1] == "2025-03-03"
-    assert lookup_keys("la carta del 3 de marzo de 2025") == ["la carta del 3 de marzo de 2025"]

@@ -1,7 +1,6 @@
 """The retriever `graph`: chunks linked by the causal graph to what the other retrievers found.
 
-Questions about causes follow causal statements. Other questions follow names, tags and dates that
-few chunks share.
+Only questions about causes follow it.
 """
 
 from collections.abc import Iterator
@@ -34,5 +33,3 @@ class GraphRetriever:
         )
         if question.intent is Intent.CAUSAL:
             yield ListRequest(RankedList.GRAPH_CAUSES, text=query, links=links)
-        elif config.questions == "all" and config.deepest:
-            yield ListRequest(RankedList.GRAPH_NAMES, text=query, links=links)
