@@ -107,8 +107,8 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
         unread = tell_unread(application, window)
         if absent := runs.told(NOTES, "absent_notes"):
             warn(absent)
-        if questions and (misspelt := runs.told(GOLDEN_DATASET, "misspelt_keys")):
-            warn(misspelt)
+        if questions and (unknown := runs.told(GOLDEN_DATASET, "unknown_keys")):
+            warn(unknown)
         if not application.golden.entries():
             tell_how_to_evaluate()
             tell_unread_again(unread)

@@ -16,7 +16,6 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.fusion_config import respelled
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.store.comparison import (
@@ -230,9 +229,7 @@ def _not_found(connection: Connection, name: str) -> str:
     names = sorted({item.configuration for item in latest_evaluations(connection)})
     if not names:
         return message
-    message = joined("", (message, Message.EVALUATION_NAMES.format(names=", ".join(names))))
-    meant = nearest(name, names)
-    return joined("", (message, Message.FILTER_MEANT.format(name=meant))) if meant else message
+    return joined("", (message, Message.EVALUATION_NAMES.format(names=", ".join(names))))
 
 
 def _named(connection: Connection, name: str) -> StoredEvaluation:

@@ -241,20 +241,6 @@ def test_an_unknown_note_changes_nothing(rag: Rag) -> None:
     assert len(names(rag)) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [("uerto", "huerto"), ("nota de GATA", "gata"), ("de gata", "gata"), ("xilófono", "")],
-)
-def test_a_part_of_an_identifier_or_a_title_names_the_note_that_is_meant(
-    rag: Rag, name: str, meant: str
-) -> None:
-    for call in (("notes", "show", name), ("retrieve", QUESTION, "--note", name)):
-        told = rag(*call)
-        assert told.code == 2
-        assert (f"¿Querías decir «{meant}»?" in told.err) is bool(meant)
-        assert ("¿Querías decir" in told.err) is bool(meant)
-
-
 def test_a_name_of_two_sources_must_be_an_id(rag: Rag, folder: Path) -> None:
     rag("ingest", folder, "--source-name", "otra")
     ambiguous = rag("notes", "delete", "gata", "--yes")

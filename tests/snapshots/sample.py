@@ -52,7 +52,6 @@ COMMANDS = (
     "answers dismiss {answer} --json",
     "status --json",
     "doctor --json",
-    "settings show --json",
     "migration status --json",
     "notes list --limit 3 --json",
     f"notes show {NOTE} --json",

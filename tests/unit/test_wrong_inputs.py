@@ -36,7 +36,7 @@ def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
 
 
 COMMANDS: list[tuple[str, list[str]]] = [
-    ("retreive x", ["«retreive»", "¿Querías decir retrieve?", "rag --help"]),
+    ("retreive x", ["«retreive»", "retrieve", "rag --help"]),
     ("cualquiera", ["«cualquiera»", "Las que hay son: init, run"]),
     ("retrieve", ["«PREGUNTA»", "rag retrieve --help"]),
     ("retrieve ''", ["La pregunta está vacía", "Escribe qué quieres buscar"]),
@@ -58,7 +58,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("completion tcsh", ["«SHELL»", "«tcsh»", "bash"]),
     ("import-squad roto.json", ["roto.json", "línea 1"]),
     ("experiment no.yaml", ["no.yaml", "No existe no.yaml"]),
-    ("migration estatus", ["«estatus»", "¿Querías decir status?"]),
+    ("migration estatus", ["«estatus»", "status"]),
 ]
 
 
@@ -82,7 +82,7 @@ YAMLS: list[tuple[dict[str, Any] | str, list[str]]] = [
     ("name: x\nname: y", ["x.yaml", "name"]),
     ({"retrieval": {}}, ["name", "falta"]),
     ({"name": "otro", "description": "d", "retrieval": {}}, ["otro"]),
-    ({"name": "x", "rol": "candidate"}, ["rol", "¿querías decir role"]),
+    ({"name": "x", "rol": "candidate"}, ["rol", "role"]),
     ({**NAMED, "role": "jefe"}, ["role", "«jefe»", "candidate"]),
     ({**NAMED, "retrieval": {"strategi": "hybrid"}}, ["strategi", "strategy"]),
     ({**NAMED, "retrieval": {"strategy": "magia"}}, ["retrieval.strategy", "«magia»"]),
