@@ -978,10 +978,7 @@ class Message:
     DOCTOR_NO_WINDOWS: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
-    HELP_COMPLETION: Template
-    HELP_COMPLETION_SHELL: Template
     HELP_QUIET: Template
-    HELP_PLAIN: Template
 
     # report.toml
     HELP_REPORT: Template

@@ -291,10 +291,10 @@ def test_a_note_is_shown_with_its_further_fields(rag: Rag, tmp_path: Path) -> No
     fields = "fecha: 2025-01-02\nlugar: Teruel\nvan: [Ana, Luis]"
     path.write_text(f"---\n{fields}\n---\nAcordamos.", "utf-8")
     assert rag("ingest", path, "--source-name", "otra").code == 0
-    plain = rag("--plain", "notes", "show", "reunión").out
+    plain = rag("notes", "show", "reunión").out
     assert "lugar: Teruel" in plain
     assert 'van: ["Ana", "Luis"]' in plain
-    assert "Metadatos" not in rag("--plain", "notes", "show", "gata").out
+    assert "Metadatos" not in rag("notes", "show", "gata").out
 
 
 def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted(

@@ -55,7 +55,6 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("init vacia", ["vacia", ".md"]),
     ("init notas --first-month 2025-13", ["FIRST_MONTH", "«2025-13»", "AAAA-MM"]),
     ("init notas --questions 900", ["--questions", "900"]),
-    ("completion tcsh", ["«SHELL»", "«tcsh»", "bash"]),
     ("import-squad roto.json", ["roto.json", "línea 1"]),
     ("experiment no.yaml", ["no.yaml", "No existe no.yaml"]),
     ("migration estatus", ["«estatus»", "status"]),
