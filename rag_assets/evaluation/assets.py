@@ -1,6 +1,5 @@
 """The golden dataset, an evaluation per named configuration, and the report."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,10 +25,7 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_markdown
-from rag_resources.languages.labels import label
-from rag_resources.reporting.data import EvaluationReport
-from rag_resources.reporting.page import history_plot, hit_rates_plot
-from rag_resources.reporting.plots.canvas import png
+from rag_resources.reporting.report import EvaluationReport
 from rag_resources.resources import RagResource
 from rag_resources.store.golden import GoldenImport
 
@@ -55,7 +51,7 @@ def golden_dataset(
         source = chosen_source(context, config, rag.notes)
         if source.golden:
             imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
-    for problem in imported.unknown:
+    for problem in imported.misspelt:
         context.log.warning(problem)
     entries = rag.golden.entries()
     categories = sorted({entry.category for entry in entries})
@@ -95,7 +91,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         "left_out": len(imported.deleted),
         "orphaned": len(imported.orphaned),
         "drafts": len(imported.drafts),
-        "unknown_keys": "\n".join(imported.unknown) or "–",
+        "misspelt_keys": "\n".join(imported.misspelt) or "–",
         **{
             name: dg.MetadataValue.md(
                 "\n".join(
@@ -162,7 +158,7 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         deps=[evaluation_key(name) for name in configurations],
         group_name="evaluation",
         owners=OWNERS,
-        kinds={"python", "matplotlib", "html"},
+        kinds={"python", "html"},
         automation_condition=dg.AutomationCondition.eager(),
         description=Message.ASSET_REPORT,
     )
@@ -191,7 +187,6 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
                     "configurations": len(latest),
                     "comparison": dg.MetadataValue.md(compared),
                     **({"serving_verdict": said} if said else {}),
-                    **_plots(report),
                     **_report_numbers(report),
                 }
             )
@@ -202,19 +197,6 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
             raise dg.Failure(serving.fallen, allow_retries=False)
 
     return evaluation_report
-
-
-def _plots(report: EvaluationReport) -> dict[str, Any]:
-    """Return the plots as images for Dagster's Markdown; none before the first evaluation."""
-    if not report.configurations:
-        return {}
-    figures = {"hit_rates": hit_rates_plot(report), "history": history_plot(report)}
-    return {
-        name: dg.MetadataValue.md(
-            f"![{label(name)}](data:image/png;base64,{b64encode(png(figure)).decode()})"
-        )
-        for name, figure in figures.items()
-    }
 
 
 def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
@@ -233,7 +215,7 @@ def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
         "best_hit_rate_at_10": told[0].evaluation.hit_rate_at_10,
         "best_mrr": max(item.evaluation.mrr for item in told),
         "passing": sum(item.gates.hit_rate.allows_promotion for item in told),
-        "unfound_questions": len(report.matrix.unfound),
+        "missed_questions": len(report.missed),
     }
     for item in told:
         if item.is_of(report.status.promotion):

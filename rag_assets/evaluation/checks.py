@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from rag_assets.evaluation.attribution import attribution_metadata
+from rag_assets.evaluation.metadata import comparison_metadata
 from rag_assets.keys import GOLDEN_DATASET, evaluation_key
 from rag_assets.labels import labelled
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import Estimate
+from rag_resources.core.comparison import HITS
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
@@ -170,7 +171,7 @@ def _build_check(gate: Gate) -> dg.AssetChecksDefinition:
         name=gate.name,
         description=gate.description,
     )
-    def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
+    def check(rag: RagResource) -> dg.AssetCheckResult:
         evaluation = rag.evaluations.latest(gate.configuration)
         if evaluation is None:
             return dg.AssetCheckResult(
@@ -178,7 +179,7 @@ def _build_check(gate: Gate) -> dg.AssetChecksDefinition:
             )
         result = gate.result(rag.evaluations.gates(evaluation))
         if gate.judged is regression_result:
-            result = _attributed(result, context, rag.evaluations, evaluation)
+            result = _attributed(result, rag.evaluations, evaluation)
         return result
 
     return check
@@ -277,7 +278,7 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=False, description=gates.disturbance)
     if against is None:
         return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
-    judged, served = against.judged, against.served
+    judged, served = against.compared[HITS], against.compared.get(SERVED)
     return dg.AssetCheckResult(
         passed=gates.regression.allows_promotion,
         metadata=labelled(
@@ -319,10 +320,7 @@ def graph_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def _attributed(
-    result: dg.AssetCheckResult,
-    context: dg.AssetCheckExecutionContext,
-    evaluations: Evaluations,
-    evaluation: StoredEvaluation,
+    result: dg.AssetCheckResult, evaluations: Evaluations, evaluation: StoredEvaluation
 ) -> dg.AssetCheckResult:
     """Add the changes from what serves, and the causes of the lost questions."""
     compared = evaluations.compare_with_serving(evaluation)
@@ -334,9 +332,7 @@ def _attributed(
             **labelled(
                 {
                     "queries": compared.comparison.queries,
-                    **attribution_metadata(
-                        context.instance, evaluations, compared, context.log.info
-                    ),
+                    **comparison_metadata(evaluations, compared),
                 }
             ),
         }

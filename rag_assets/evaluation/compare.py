@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.evaluation.attribution import answers_metadata, attribution_metadata
+from rag_assets.evaluation.metadata import comparison_metadata
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
@@ -40,8 +40,7 @@ def compare_evaluations(
                 "before_evidence": evidence_in_words(evidence[found.before.evaluation_id]),
                 "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
                 "verdict": verdict,
-                **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
-                **answers_metadata(context.instance, rag.evaluations, found, context.log.info),
+                **comparison_metadata(rag.evaluations, found),
             }
         )
     )

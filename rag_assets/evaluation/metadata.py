@@ -14,6 +14,13 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.texts import Template
 from rag_resources.database.pool import PoolStatistics
+from rag_resources.evaluation.comparison import EvaluationComparison
+from rag_resources.evaluation.comparison_tables import (
+    attribution_in_words,
+    changes_table,
+    flips_table,
+    metrics_table,
+)
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
     found_in_vain_rows,
@@ -24,6 +31,7 @@ from rag_resources.languages.labels import stage_label
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
 _SHOWN_QUESTIONS = 20
+_SHOWN_FLIPS = 50
 _PLOTTED = (
     "hit_rate_at_1",
     "hit_rate_at_3",
@@ -34,6 +42,27 @@ _PLOTTED = (
     "precision_at_10",
     "recall_at_10",
 )
+
+
+def comparison_metadata(evaluations: Evaluations, found: EvaluationComparison) -> dict[str, Any]:
+    """Return a comparison: numbers, changes, flips, and what lost the lost questions."""
+    changes, flips = changes_table(found), flips_table(found, shown=_SHOWN_FLIPS)
+    answers = (
+        {"comparison_of_answers": dg.MetadataValue.md(metrics_table(found.answers).markdown())}
+        if found.answers
+        else {}
+    )
+    return {
+        "comparison": dg.MetadataValue.md(metrics_table(found.comparison).markdown()),
+        **answers,
+        "changes": dg.MetadataValue.md(
+            changes.markdown() if changes.rows else Message.COMPARE_NO_CHANGES
+        ),
+        "causes": attribution_in_words(evaluations.attribute(found)),
+        "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
+        "lost": sum(flip.is_lost for flip in found.flips),
+        "gained": sum(not flip.is_lost for flip in found.flips),
+    }
 
 
 def stored_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""The migration's progress after every batch: plotted numbers, tables and a plot."""
+"""The migration's progress after every batch: plotted numbers and tables."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +10,7 @@ from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
-from rag_resources.languages.labels import label
 from rag_resources.migration.status import summary, tables
-from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource
 from rag_resources.store.migration_status import MigrationStatus
 
@@ -49,22 +46,18 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
         deps=[embeddings_key(model) for model in models],
         group_name="indexing",
         owners=OWNERS,
-        kinds={"python", "postgres", "matplotlib"},
+        kinds={"python", "postgres"},
         automation_condition=after_batches(models),
         description=Message.ASSET_MIGRATION_STATUS,
     )
     def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
-        """Read the migration's progress and draw it."""
+        """Read the migration's progress."""
         own = rag.migration
         with told_as_failure():
             status = own.status()
-        image = b64encode(migration_plot(status, floor=own.floor)).decode()
         return dg.MaterializeResult(
             metadata=labelled(
                 {
-                    "plot": dg.MetadataValue.md(
-                        f"![{label('plot')}](data:image/png;base64,{image})"
-                    ),
                     "summary": dg.MetadataValue.md(
                         "\n\n".join(summary(status, first_month=own.first_month))
                     ),

@@ -1,15 +1,15 @@
 """Use cases of evaluation: measure, compare, experiment, report and archive."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from rag_resources.configurations import load_configurations
+from rag_resources.core.attribution import Attribution
 from rag_resources.core.comparison import NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
-from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
@@ -21,13 +21,9 @@ from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.answering import Answering
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
 from rag_resources.evaluation.asking import count_steps, golden_questions
-from rag_resources.evaluation.attribution import (
-    AnswerAttribution,
-    attribute_answers,
-    attribute_losses,
-)
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
+    attribute_losses,
     compare_by_name,
     compare_with_serving,
 )
@@ -37,7 +33,7 @@ from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.files import LocalFiles, open_files
-from rag_resources.reporting.data import EvaluationReport
+from rag_resources.reporting.report import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import ServingVerdict, judge_serving
 from rag_resources.settings import Settings
@@ -233,56 +229,11 @@ class Evaluations:
         """
         with self.database.snapshot() as connection:
             found = compare_by_name(connection, before, after, common_only=common_only)
-        return found, found.comparison.inferiorities(self.settings.gate.margin)
+        return found, found.inferiorities(self.settings.gate.margin)
 
-    def attribute(
-        self,
-        before: StoredEvaluation,
-        after: StoredEvaluation,
-        *,
-        worked: Collection[str] = (),
-        say: Callable[[str], None] = lambda _: None,
-    ) -> Attribution:
-        """Find the causes of the questions that the second evaluation lost.
-
-        Args:
-            before: An evaluation.
-            after: Another one.
-            worked: As for `attribute_losses`.
-            say: Called with a sentence before the questions are asked again.
-        """
-        return attribute_losses(
-            self.database, self.pipeline(), before, after, worked=worked, told=say
-        )
-
-    def attribute_answers(
-        self,
-        before: StoredEvaluation,
-        after: StoredEvaluation,
-        *,
-        question: str = "",
-        worked: Collection[str] = (),
-        say: Callable[[str], None] = lambda _: None,
-    ) -> AnswerAttribution:
-        """Find out why answers cite something else first in the second evaluation.
-
-        Args:
-            before: An evaluation.
-            after: Another one.
-            question: As for `attribution.attribute_answers`.
-            worked: As for `attribution.attribute_answers`.
-            say: Called with a sentence before the questions are asked again.
-        """
-        return attribute_answers(
-            self.database,
-            self.pipeline(),
-            before,
-            after,
-            language=self.settings.answer_language,
-            question=question,
-            worked=worked,
-            told=say,
-        )
+    def attribute(self, found: EvaluationComparison) -> Attribution:
+        """Ask the questions that a comparison lost again; see `attribute_losses`."""
+        return attribute_losses(self.database, self.pipeline(), found)
 
     def gates(self, evaluation: StoredEvaluation) -> Gates:
         """Judge a stored evaluation by every gate, against what serves now."""
@@ -321,7 +272,7 @@ class Evaluations:
 
     def report(self) -> EvaluationReport:
         """Read the data of the evaluation report."""
-        from rag_resources.reporting.reading import read_report
+        from rag_resources.reporting.report import read_report
 
         configurations = load_configurations(self.settings.configuration_folders)
         return read_report(
@@ -329,7 +280,6 @@ class Evaluations:
             configurations,
             gate=self.settings.gate,
             settings=self.settings.search,
-            attribute=self.attribute,
         )
 
     def write_report(self, report: EvaluationReport, output: Path | None = None) -> str:

@@ -15,17 +15,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from rag_resources.core.attribution import EvaluatedQuestion, Flip, Shift
+    from rag_resources.core.attribution import Attribution, Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
-    from rag_resources.core.counterfactuals import Attribution
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
     from rag_resources.core.tables import ReportTable
-    from rag_resources.evaluation.attribution import AnswerAttribution
     from rag_resources.evaluation.comparison import EvaluationComparison
 
-SHOWN_FLIPS, SHOWN_SHIFTS = 20, 10
-SHOWN_NEWCOMERS = 3
+SHOWN_FLIPS = 20
 
 
 def compare(
@@ -33,35 +30,22 @@ def compare(
     after: Annotated[str, typer.Argument(metavar="DESPUÉS", help=Message.HELP_COMPARE_AFTER)],
     common: Annotated[bool, typer.Option("--common", help=Message.HELP_COMPARE_COMMON)] = False,
     why: Annotated[bool, typer.Option("--why", help=Message.HELP_COMPARE_CAUSES)] = False,
-    question: Annotated[
-        str, typer.Option("--question", metavar="TEXTO", help=Message.HELP_COMPARE_QUESTION)
-    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Compare the second evaluation with the first."""
     with application() as opened:
         found, judged = opened.evaluations.compare(before, after, common_only=common)
         evidence = opened.evaluations.evidence([found.before, found.after])
-        causes = opened.evaluations.attribute(found.before, found.after, say=note) if why else None
-        answers = (
-            opened.evaluations.attribute_answers(
-                found.before, found.after, question=question, say=note
-            )
-            if why
-            else None
-        )
+        causes = opened.evaluations.attribute(found) if why else None
     if as_json:
-        told = {
-            "causes": _causes(causes) if causes else None,
-            "answerCauses": _answer_causes(answers) if answers else None,
-        }
+        told = {"causes": _causes(causes) if causes else None}
         write_json(_as_json(found, judged, evidence) | told)
         return
     _show(found, judged, evidence)
     if causes:
-        _show_causes(causes)
-    if answers:
-        _show_answers(answers)
+        from rag_resources.evaluation.comparison_tables import attribution_in_words
+
+        say(attribution_in_words(causes))
 
 
 def _show(
@@ -82,9 +66,6 @@ def _show(
         queries=comparison.queries,
     )
     screen.print(_table(metrics_table(comparison, title=title)))
-    if found.passages:
-        title = Message.COMPARE_PASSAGES_TITLE.format(queries=found.passages.queries)
-        screen.print(_table(metrics_table(found.passages, title=title)))
     if found.answers:
         title = Message.COMPARE_ANSWERS_TITLE.format(queries=found.answers.queries)
         screen.print(_table(metrics_table(found.answers, title=title)))
@@ -96,8 +77,8 @@ def _show(
     say(Message.COMPARE_METHOD)
     verdict = joined(" ", (inferiority_in_words(item, metric) for metric, item in judged.items()))
     say(Message.COMPARE_FOR_GATE.format(verdict=verdict))
-    if comparison.left_out:
-        note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
+    if found.left_out:
+        note(Message.COMPARE_LEFT_OUT.format(count=found.left_out))
     changes = changes_table(found)
     if changes.rows:
         screen.print(_table(changes))
@@ -107,97 +88,30 @@ def _show(
 
 
 def _show_questions(found: "EvaluationComparison") -> None:
-    """Name the questions lost, gained, and found at another rank."""
-    from rag_resources.evaluation.comparison_tables import (
-        flips_table,
-        shifts_in_words,
-        shifts_table,
-    )
+    """Name the questions lost and gained."""
+    from rag_resources.core.comparison import HITS
+    from rag_resources.core.metrics import SERVED
+    from rag_resources.evaluation.comparison_tables import flips_table
 
-    comparison, screen = found.comparison, console()
     flips = flips_table(found, shown=SHOWN_FLIPS)
-    lost, gained = len(comparison.lost), len(comparison.gained)
-    say(Message.COMPARE_FLIPS.format(lost=lost, gained=gained))
-    if served := comparison.served:
-        say(Message.COMPARE_FLIPS_SERVED.format(lost=served.lost, gained=served.gained))
+    for metric, template in (
+        (HITS, Message.COMPARE_FLIPS),
+        (SERVED, Message.COMPARE_FLIPS_SERVED),
+    ):
+        if hits := found.hits(metric):
+            say(template.format(lost=hits.lost, gained=hits.gained))
     if flips.rows:
-        screen.print(_table(flips))
+        console().print(_table(flips))
     if len(flips.rows) < len(found.flips):
         say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(flips.rows)))
-    if found.shifts:
-        say(shifts_in_words(found))
-        screen.print(_table(shifts_table(found, shown=SHOWN_SHIFTS)))
-        if len(found.shifts) > SHOWN_SHIFTS:
-            say(Message.COMPARE_FLIPS_SHOWN.format(shown=SHOWN_SHIFTS))
-
-
-def _show_causes(causes: "Attribution") -> None:
-    from rag_resources.evaluation.comparison_tables import attribution_table
-
-    if causes.lost:
-        console().print(_table(attribution_table(causes)))
-    else:
-        say(Message.ATTRIBUTION_NOTHING)
-
-
-def _show_answers(answers: "AnswerAttribution") -> None:
-    from rag_resources.evaluation.comparison_tables import answers_table
-
-    if answers.changed:
-        console().print(_table(answers_table(answers, shown=SHOWN_FLIPS)))
-    else:
-        say(Message.ANSWERS_UNCHANGED)
-
-
-def _answer_causes(answers: "AnswerAttribution") -> dict[str, Any]:
-    from rag_resources.core.attribution import first_citation
-    from rag_resources.evaluation.comparison_tables import causes_in_words
-
-    def cited(question: "EvaluatedQuestion") -> list[dict[str, Any]]:
-        return [
-            {"noteId": str(own.note_id), "start": own.start, "end": own.end}
-            for own in first_citation(question.citations)
-        ]
-
-    return {
-        **_causes(answers.causes),
-        "changed": [
-            {
-                "goldenId": str(item.after.golden_id),
-                "query": item.after.query,
-                "before": cited(item.before),
-                "after": cited(item.after),
-                "causes": causes_in_words(answers.causes, item.after.golden_id),
-            }
-            for item in answers.changed
-        ],
-    }
 
 
 def _causes(causes: "Attribution") -> dict[str, Any]:
     return {
         "lost": causes.lost,
-        "examined": len(causes.examined),
-        "unstable": sorted(map(str, causes.unstable)),
-        "causes": [
-            {
-                "change": item.change.value,
-                "together": [change.value for change in item.together],
-                "month": item.month or None,
-                "fields": item.fields or None,
-                "share": causes.share(item.queries),
-                "queries": sorted(map(str, item.queries)),
-            }
-            for item in causes.causes
-        ],
-        "suspicions": [
-            {
-                "suspicion": item.suspicion.value,
-                "month": item.month or None,
-                "queries": sorted(map(str, item.queries)),
-            }
-            for item in causes.suspected
-        ],
+        "byConfiguration": sorted(map(str, causes.by_configuration)),
+        "byData": sorted(map(str, causes.by_data)),
+        "obstacle": causes.obstacle,
     }
 
 
@@ -225,14 +139,8 @@ def _as_json(
         "before": _evaluation(found.before, evidence),
         "after": _evaluation(found.after, evidence),
         "queries": comparison.queries,
-        "leftOut": comparison.left_out,
+        "leftOut": found.left_out,
         "metrics": _metrics_json(comparison),
-        "passages": {
-            "queries": found.passages.queries,
-            "metrics": _metrics_json(found.passages),
-        }
-        if found.passages
-        else None,
         "answers": {
             "queries": found.answers.queries,
             "metrics": _metrics_json(found.answers),
@@ -246,7 +154,6 @@ def _as_json(
             for item in found.changes
         ],
         "flips": [_moved(found, flip) for flip in found.flips],
-        "shifts": [_moved(found, shift) for shift in found.shifts],
     }
 
 
@@ -285,7 +192,7 @@ def _evaluation(
     }
 
 
-def _moved(found: "EvaluationComparison", item: "Flip | Shift") -> dict[str, Any]:
+def _moved(found: "EvaluationComparison", item: "Flip") -> dict[str, Any]:
     """Return the ranks of a question in both, and what came above its note."""
     from rag_resources.evaluation.comparison_tables import note_names
 

@@ -1,9 +1,6 @@
 """`rag migration status`: the progress from whole notes to chunks, by month and model."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import (
     JsonOption,
@@ -11,7 +8,6 @@ from rag_resources.cli.output import (
     say,
     table,
     write_json,
-    write_picture,
 )
 from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
@@ -23,10 +19,6 @@ if TYPE_CHECKING:
     from rag_resources.settings import Settings
     from rag_resources.store.migration import StoredBatch
     from rag_resources.store.migration_status import ErrorKind, MigrationStatus
-
-PlotOption = Annotated[
-    Path | None, typer.Option("--plot", metavar="FICHERO.png", help=Message.HELP_MIGRATION_PLOT)
-]
 
 _KEYS = (
     *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "baseline"),
@@ -43,14 +35,12 @@ def options() -> None:
 
 
 @command(app, "status", Message.HELP_MIGRATION_STATUS)
-def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
+def status(as_json: JsonOption = False) -> None:
     """Show how far the migration is, without starting or changing anything."""
     settings = read_settings()
     server, url = find_server(settings)
     schema = schema_of(url) if url else None
     found = _read(url, settings) if url and schema and not schema.problem else None
-    if found and plot:
-        _write_plot(found, settings, plot)
     if as_json:
         state = "ready" if found else f"schema{schema.state.capitalize()}" if schema else "stopped"
         contents = _as_json(found, settings) if found else dict.fromkeys(_KEYS) | {"months": []}
@@ -70,12 +60,6 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus":
 
     with database_at(settings, url, on_wait=tell_wait) as database:
         return read_status(database, settings)
-
-
-def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
-    from rag_resources.reporting.plots.migration import migration_plot
-
-    write_picture(path, migration_plot(found, floor=settings.migration_floor))
 
 
 def _show(found: "MigrationStatus", settings: "Settings") -> None:

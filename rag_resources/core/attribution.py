@@ -1,6 +1,6 @@
-"""Finds what changed between two evaluations, and which questions flipped.
+"""What changed between two evaluations, which questions flipped, and what lost them.
 
-The causes of lost questions are found in `core.counterfactuals`.
+`evaluation.comparison` reads the evaluations and asks the lost questions again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from rag_resources.core.answer_metrics import FIRST_CITATION, Citations
 from rag_resources.core.metrics import DEPTH, SERVED
-from rag_resources.core.passage_metrics import NoteRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,6 @@ class EvaluatedQuestion:
         error: Why it failed; None if it did not.
         passage_metrics: The metrics per passage; None for a question without places.
         places: Identifiers of the places it names, in any order.
-        citations: What each sentence of its answer cites; None if nothing was answered.
         answer_metrics: The metrics of its answer; None if nothing was cited.
     """
 
@@ -39,7 +36,6 @@ class EvaluatedQuestion:
     error: str | None = None
     passage_metrics: Mapping[str, float] | None = None
     places: frozenset[tuple[str, int, int]] = frozenset()
-    citations: Citations | None = None
     answer_metrics: Mapping[str, float] | None = None
 
     @property
@@ -97,35 +93,6 @@ class Flip:
         return tuple((not self.is_served_only and new) or overtaking or above)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """A question that both of two evaluations found in the first ten, at different ranks."""
-
-    before: EvaluatedQuestion
-    after: EvaluatedQuestion
-
-    @property
-    def is_down(self) -> bool:
-        """Whether the second evaluation found it lower."""
-        return self.difference < 0
-
-    @property
-    def difference(self) -> float:
-        """By how much its reciprocal rank grew, in (-1, 1)."""
-        before, after = self.before.rank, self.after.rank
-        return 1 / after - 1 / before if before and after else 0.0
-
-    @property
-    def newcomers(self) -> tuple[UUID, ...]:
-        """Irrelevant notes that are above the relevant one only in the second, best first."""
-        before = _above(self.before)
-        return tuple(
-            note
-            for note in _above(self.after)
-            if note not in before and note not in self.after.relevant
-        )
-
-
 def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:
     """Return what was retrieved above the first relevant note; all of it if that was not found."""
     if question.rank is None:
@@ -134,38 +101,20 @@ def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedAnswer:
-    """A question whose answer cites something else first in the second of two evaluations."""
+class Attribution:
+    """Which lost questions the former configuration finds in the present data.
 
-    before: EvaluatedQuestion
-    after: EvaluatedQuestion
-
-
-def first_citation(citations: Citations | None) -> tuple[NoteRange, ...]:
-    """Return the citations of an answer's first sentence; empty without an answer."""
-    return citations[0] if citations else ()
-
-
-def changed_answers(
-    before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
-) -> list[ChangedAnswer]:
-    """Return the questions whose first citation differs: those that were right first, then by id.
-
-    A question is left out if answers were not evaluated in one of the evaluations, or its answer
-    could not be made. If its answer was empty, it counts.
+    Attributes:
+        lost: Number of lost questions.
+        by_configuration: Those that it finds: the configuration lost them.
+        by_data: Those that it misses, too: notes, questions or a model's weights lost them.
+        obstacle: Why they could not be asked, in Spanish; None if they were, or need not be.
     """
-    found = [
-        ChangedAnswer(before[key], after[key])
-        for key in before.keys() & after.keys()
-        if before[key].citations is not None
-        and after[key].citations is not None
-        and first_citation(before[key].citations) != first_citation(after[key].citations)
-    ]
-    return sorted(found, key=lambda item: (-_first_is_right(item.before), item.before.golden_id))
 
-
-def _first_is_right(question: EvaluatedQuestion) -> float:
-    return (question.answer_metrics or {}).get(FIRST_CITATION, 0.0)
+    lost: int
+    by_configuration: frozenset[UUID] = frozenset()
+    by_data: frozenset[UUID] = frozenset()
+    obstacle: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,24 +146,6 @@ def flips(
             flip.before.rank or flip.after.rank or DEPTH,
             flip.before.golden_id,
         ),
-    )
-
-
-def shifts(
-    before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
-) -> list[Shift]:
-    """Return the questions that both found at different ranks.
-
-    First those that went down, then by how much their reciprocal rank changed.
-    """
-    found = [
-        shift
-        for key in before.keys() & after.keys()
-        if (shift := Shift(before[key], after[key])).difference
-    ]
-    return sorted(
-        found,
-        key=lambda shift: (not shift.is_down, -abs(shift.difference), shift.before.golden_id),
     )
 
 

@@ -3,8 +3,8 @@
 The statistics are in `core.significance`; loading evaluations belongs in `evaluation.comparison`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -103,36 +103,10 @@ class HitChanges:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two evaluations over the questions they have in common.
-
-    Attributes:
-        queries: Number of those questions.
-        left_out: Number of questions that only one of the two has.
-        metrics: Metrics of the ranking or of the answers that both measured.
-        lost: Found before and not after, by golden id.
-        gained: Found after and not before.
-        served: Hits lost and gained in Hit_Rate@final; None if one of the two did not measure it.
-    """
+    """The metrics of two evaluations over the questions they have in common."""
 
     queries: int
-    left_out: int
     metrics: tuple[MetricComparison, ...]
-    lost: tuple[UUID, ...]
-    gained: tuple[UUID, ...]
-    served: HitChanges | None = None
-
-    def inferiority(self, margin: float) -> "NonInferiority":
-        """Judge Hit_Rate@10; see `judge_inferiority`."""
-        return HitChanges(len(self.lost), len(self.gained), self.queries).inferiority(margin)
-
-    def served_inferiority(self, margin: float) -> "NonInferiority | None":
-        """Judge the hit rate of what users get; None if one of the two did not measure it."""
-        return self.served.inferiority(margin) if self.served else None
-
-    def inferiorities(self, margin: float) -> "dict[str, NonInferiority]":
-        """Judge every hit rate that both measured, by metric."""
-        served = self.served_inferiority(margin)
-        return {HITS: self.inferiority(margin), **({SERVED: served} if served else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +122,20 @@ class NonInferiority:
     margin: float
 
 
-def compare(before: QueryMetrics, after: QueryMetrics, *, hits: str = HITS) -> Comparison:
+def compare(before: QueryMetrics, after: QueryMetrics) -> Comparison:
     """Compare two evaluations over the questions they have in common.
 
     Raises:
         InvalidParameterError: They have none.
     """
-    return compare_pairs([(before, after)], hits=hits)[0]
+    return compare_pairs([(before, after)])[0]
 
 
-def compare_pairs(
-    pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], *, hits: str = HITS
-) -> list[Comparison]:
+def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Comparison]:
     """Compare pairs of evaluations as one family, with one correction over all of them.
 
     Args:
         pairs: The first and the second evaluation of each pair.
-        hits: The metric by which questions are lost and gained.
 
     Raises:
         InvalidParameterError: A pair has no question in common.
@@ -172,7 +143,7 @@ def compare_pairs(
     common = [tuple(sorted(before.keys() & after.keys())) for before, after in pairs]
     if not all(common):
         raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
-    measured: dict[int, list[_Measured]] = {}
+    measured: dict[int, list[MetricComparison]] = {}
     # Pairs over the same questions share the random signs and resamples, which cost the most.
     for keys in dict.fromkeys(common):
         members = [index for index, own in enumerate(common) if own == keys]
@@ -180,8 +151,11 @@ def compare_pairs(
     flat = [item.p_value for index in range(len(pairs)) for item in measured[index]]
     adjusted = iter(holm(flat))
     return [
-        _assemble(*pairs[index], common[index], measured[index], adjusted, hits)
-        for index in range(len(pairs))
+        Comparison(
+            len(keys),
+            tuple(replace(item, adjusted_p_value=next(adjusted)) for item in measured[index]),
+        )
+        for index, keys in enumerate(common)
     ]
 
 
@@ -219,16 +193,9 @@ def hit_changes(before: QueryMetrics, after: QueryMetrics, metric: str) -> HitCh
     return HitChanges(lost, gained, len(keys))
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    metric: str
-    interval: DifferenceInterval
-    p_value: float
-
-
 def _measure(
     pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], members: Sequence[int], keys: Sequence[UUID]
-) -> dict[int, list[_Measured]]:
+) -> dict[int, list[MetricComparison]]:
     """Measure the pairs with the given indexes, which all have the same questions."""
     columns = [(index, metric) for index in members for metric in _recorded(*pairs[index], keys)]
     differences = np.column_stack(
@@ -236,10 +203,15 @@ def _measure(
     )
     p_values = randomization_p_values(differences)
     intervals = bootstrap_intervals(differences)
-    measured: dict[int, list[_Measured]] = {index: [] for index in members}
+    measured: dict[int, list[MetricComparison]] = {index: [] for index in members}
     for column, (index, metric) in enumerate(columns):
         p_value = _mcnemar(differences[:, column]) if metric in _YES_OR_NO else p_values[column]
-        measured[index].append(_Measured(metric, intervals[column], p_value))
+        before, after = (
+            float(np.mean([asked[key][metric] for key in keys])) for asked in pairs[index]
+        )
+        measured[index].append(
+            MetricComparison(metric, before, after, intervals[column], p_value, p_value)
+        )
     return measured
 
 
@@ -260,31 +232,3 @@ def _differences(
 
 def _mcnemar(differences: Matrix) -> float:
     return mcnemar_p_value(int((differences < 0).sum()), int((differences > 0).sum()))
-
-
-def _assemble(
-    before: QueryMetrics,
-    after: QueryMetrics,
-    keys: Sequence[UUID],
-    measured: Sequence[_Measured],
-    adjusted: Iterator[float],
-    hits: str,
-) -> Comparison:
-    return Comparison(
-        queries=len(keys),
-        left_out=len(before.keys() ^ after.keys()),
-        metrics=tuple(
-            MetricComparison(
-                item.metric,
-                float(np.mean([before[key][item.metric] for key in keys])),
-                float(np.mean([after[key][item.metric] for key in keys])),
-                item.interval,
-                item.p_value,
-                next(adjusted),
-            )
-            for item in measured
-        ),
-        lost=tuple(key for key in keys if before[key][hits] > after[key][hits]),
-        gained=tuple(key for key in keys if after[key][hits] > before[key][hits]),
-        served=hit_changes(before, after, SERVED),
-    )

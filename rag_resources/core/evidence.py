@@ -34,8 +34,8 @@ _WORDS = {
     "vectors": Message.PART_VECTORS,
     "windows": Message.PART_WINDOWS,
     "note_vectors": Message.PART_NOTE_VECTORS,
-    "waiting_chunk": Message.PART_WAITING,
-    "waiting_window": Message.PART_WAITING,
+    "waiting": Message.PART_WAITING,
+    "waiting_windows": Message.PART_WAITING,
     "mentions": Message.PART_MENTIONS,
     "statements": Message.PART_STATEMENTS,
     "words": Message.PART_WORDS,
@@ -141,10 +141,9 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
         kinds = ("note_vectors", "note_vector_index", "model")
         parts += [f"{kind}/{model}" for kind in kinds for model in models if model]
         if config.unit == "chunks":
-            kinds = ("vectors", "vector_index", "waiting_chunk")
-            parts += [f"{kind}/{config.model}" for kind in kinds]
+            parts += [f"{kind}/{config.model}" for kind in ("vectors", "vector_index", "waiting")]
     if config.searches_windows:
-        kinds = ("windows", "window_index", "waiting_window")
+        kinds = ("windows", "window_index", "waiting_windows")
         parts += [f"{kind}/{config.model}" for kind in kinds]
     if config.searches_graph:
         parts += ["mentions", "statements"]
@@ -218,7 +217,7 @@ def judge_evidence(
     if moved is None:
         changed.append(Message.EVIDENCE_UNRECORDED.format())
         return Evidence(EvidenceState.STALE, tuple(changed))
-    found = [*changed, *_described(moved)]
+    found = [*changed, *moved_in_words(moved)]
     if notes.expired:
         found.append(Message.EVIDENCE_EXPIRED.format(count=notes.expired))
     if not found:
@@ -239,7 +238,7 @@ def _kind(item: Moved) -> str:
     return item.part.partition("/")[0]
 
 
-def _described(moved: Iterable[Moved]) -> list[Text]:
+def moved_in_words(moved: Iterable[Moved]) -> list[Text]:
     """Say in one sentence which parts moved, and in which months; none if nothing did.
 
     Parts that moved in the same months are listed together, the newest months first.

@@ -25,6 +25,7 @@ class Message:
     TIME_IS_UP: Template
     PROBLEM_MISSING: Template
     PROBLEM_UNKNOWN_KEY: Template
+    PROBLEM_MISSPELT_KEY: Template
     PROBLEM_OTHER_KEYS: Template
     PROBLEM_TOO_SMALL: Template
     PROBLEM_TOO_LARGE: Template
@@ -68,6 +69,7 @@ class Message:
     FILTER_NO_VALUE: Template
     FILTER_NO_PERIOD: Template
     FILTER_NO_NOTES: Template
+    FILTER_MEANT: Template
     FILTER_MEANT_TEXT: Template
     FILTER_MEANT_NO_TEXT: Template
     NO_RESULTS: Template
@@ -233,7 +235,7 @@ class Message:
     SETTINGS_HOME: Template
     SETTINGS_FILES_URL: Template
     SETTINGS_SOURCE_CREDENTIALS: Template
-    SETTINGS_UNKNOWN: Template
+    SETTINGS_MISSPELT: Template
     SETTINGS_MALFORMED: Template
     FILES_UNUSABLE: Template
     FILE_NOT_KEPT: Template
@@ -672,7 +674,7 @@ class Message:
     EVALUATION_AMBIGUOUS: Template
     CHANGE_MODEL_DIGEST: Template
     CHANGE_GOLDEN: Template
-    CHANGE_INDEX: Template
+    CHANGE_DATA: Template
     CHANGE_CHUNKING: Template
     HELP_COMPARE: Template
     HELP_COMPARE_BEFORE: Template
@@ -688,12 +690,9 @@ class Message:
     RANKS_SERVED_LOST: Template
     RANKS_SERVED_GAINED: Template
     COMPARE_FLIPS_SHOWN: Template
-    COMPARE_SHIFTS: Template
-    COLUMN_NOW_ABOVE: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template
     COMPARE_FOR_GATE: Template
-    COMPARE_PASSAGES_TITLE: Template
     COMPARE_ANSWERS_TITLE: Template
     COLUMN_FIELD: Template
     COLUMN_BEFORE: Template
@@ -748,41 +747,12 @@ class Message:
     HELP_CALIBRATE_UNANSWERABLE: Template
     COMPARE_SENTENCE: Template
     COMPARE_SENTENCE_NO_EVIDENCE: Template
-    ATTRIBUTION_ASKING: Template
-    ATTRIBUTION_EXAMINED: Template
+    ATTRIBUTION_FOUND: Template
+    ATTRIBUTION_UNASKED: Template
     ATTRIBUTION_NOTHING: Template
-    CAUSE_NOTHING: Template
-    CAUSE_CONFIGURATION: Template
-    CAUSE_MODEL: Template
-    CAUSE_GOLDEN: Template
-    CAUSE_NOTES: Template
-    CAUSE_NOTES_OF: Template
-    CAUSE_FIELDS: Template
-    CAUSE_STATISTICS: Template
-    CAUSE_TOGETHER: Template
-    CAUSE_UNSTABLE: Template
-    SUSPECTED: Template
     SUSPECT_CONFIGURATION: Template
     SUSPECT_MODEL_GONE: Template
-    SUSPECT_MODEL_REBUILT: Template
-    SUSPECT_STATISTICS: Template
-    SUSPECT_CHUNKING: Template
-    SUSPECT_NOTE_GONE: Template
-    SUSPECT_NOTE_CHANGED: Template
-    SUSPECT_MONTH: Template
-    SUSPECT_MANY_NOTES: Template
-    SUSPECT_UNKNOWN: Template
-    SUSPECT_ANSWERER: Template
-    ANSWERS_CHANGED: Template
-    ANSWERS_UNCHANGED: Template
-    COLUMN_CITED_BEFORE: Template
-    COLUMN_CITED_AFTER: Template
-    CITED_RANGE: Template
     CITED_NOTHING: Template
-    HELP_COMPARE_QUESTION: Template
-    COLUMN_CAUSE: Template
-    COLUMN_LOST: Template
-    COLUMN_SHARE: Template
     FLIPS_NONE: Template
     VERDICT_BETTER: Template
     VERDICT_WORSE: Template
@@ -906,6 +876,7 @@ class Message:
     INIT_LANGUAGES: Template
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
+    INIT_MISSPELT: Template
     INIT_DOUBLED: Template
     INIT_FUTURE: Template
     INIT_LONG_GAP: Template
@@ -978,7 +949,10 @@ class Message:
     DOCTOR_NO_WINDOWS: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
+    HELP_COMPLETION: Template
+    HELP_COMPLETION_SHELL: Template
     HELP_QUIET: Template
+    HELP_PLAIN: Template
 
     # report.toml
     HELP_REPORT: Template
@@ -993,45 +967,28 @@ class Message:
     REPORT_EMPTY: Template
     REPORT_SERVING: Template
     REPORT_CONFIGURATIONS: Template
-    REPORT_GATES: Template
-    REPORT_GROUPS: Template
     REPORT_HISTORY: Template
-    REPORT_LATENCY: Template
-    REPORT_ANSWERS: Template
-    REPORT_MATRIX: Template
     REPORT_FLIPS: Template
     REPORT_UNFOUND: Template
-    REPORT_IN_VAIN: Template
+    REPORT_MISSED: Template
     REPORT_FACT_CONFIGURATION: Template
     REPORT_FACT_SINCE: Template
     REPORT_FACT_QUESTIONS: Template
     REPORT_FACT_INDEX: Template
     REPORT_FACT_GATE: Template
-    REPORT_FACT_EVALUATIONS: Template
     REPORT_SERVES: Template
     REPORT_SERVES_NOTHING: Template
     REPORT_ROLLED_BACK: Template
     REPORT_QUESTIONS: Template
     REPORT_INDEX: Template
     REPORT_GATE: Template
-    REPORT_EVALUATIONS: Template
     REPORT_LEADING: Template
-    REPORT_REASON: Template
-    REPORT_REASONS: Template
-    REPORT_SCROLLS: Template
     REPORT_EVALUATED: Template
     REPORT_NO_MODEL: Template
-    REPORT_OF_QUERIES: Template
     REPORT_IS_SERVING: Template
     REPORT_FAILED: Template
     REPORT_OTHER_GOLDEN: Template
-    REPORT_ARCHIVED: Template
     REPORT_CONFIGURATIONS_CAPTION: Template
-    REPORT_GATES_CAPTION: Template
-    REPORT_UNDER_LIMIT: Template
-    REPORT_OVER_LIMIT: Template
-    REPORT_ONLY_WARNS: Template
-    REPORT_AGAINST: Template
     REPORT_AGAINST_LEFT_OUT: Template
     REPORT_AGAINST_STALE: Template
     REPORT_AGAINST_NOTHING: Template
@@ -1039,77 +996,13 @@ class Message:
     REPORT_MAY_NOT_SERVE: Template
     REPORT_REFERENCE: Template
     REPORT_CONFIGURATION_GONE: Template
-    REPORT_GROUP_CATEGORY: Template
-    REPORT_GROUP_DIFFICULTY: Template
-    REPORT_GROUP_TAG: Template
-    REPORT_GROUPS_CAPTION: Template
-    REPORT_GROUPS_MORE: Template
-    REPORT_GROUP_CELL: Template
     REPORT_HISTORY_DESCRIPTION: Template
-    REPORT_HISTORY_INTRO: Template
     REPORT_HISTORY_CAPTION: Template
-    REPORT_PROMOTIONS_CAPTION: Template
-    REPORT_CONFIRMED: Template
-    REPORT_BATCHES_CAPTION: Template
-    REPORT_LATENCY_DESCRIPTION: Template
-    REPORT_LATENCY_CAPTION: Template
-    REPORT_WHOLE: Template
-    REPORT_HIT_RATES_DESCRIPTION: Template
-    REPORT_ANSWERS_CAPTION: Template
-    REPORT_CITATIONS_CAPTION: Template
-    COLUMN_BANDS: Template
-    REPORT_BRIER_CONSTANT: Template
-    REPORT_SILENCE_DESCRIPTION: Template
-    REPORT_RELIABILITY_DESCRIPTION: Template
-    PLOT_SILENCE: Template
-    PLOT_RELIABILITY: Template
-    PLOT_MISSES: Template
-    PLOT_FALSE_ANSWERS: Template
-    PLOT_PROBABILITY: Template
-    PLOT_RIGHT: Template
-    REPORT_MATRIX_CAPTION: Template
-    REPORT_MATRIX_METHOD: Template
-    REPORT_MATRIX_NOTHING: Template
-    REPORT_MATRIX_LEFT_OUT: Template
-    REPORT_FLIPS_INTRO: Template
-    REPORT_FLIPS_COUNTS: Template
-    REPORT_FLIPS_NONE: Template
     REPORT_FLIPS_SHOWN: Template
-    REPORT_LOST: Template
-    REPORT_GAINED: Template
-    REPORT_RANKS: Template
-    REPORT_GOLD: Template
-    REPORT_INSTEAD: Template
-    REPORT_NOTE_GONE: Template
-    REPORT_UNFOUND_INTRO: Template
-    REPORT_UNFOUND_NONE: Template
-    REPORT_IN_VAIN_INTRO: Template
-    REPORT_IN_VAIN_COUNT: Template
-    REPORT_IN_VAIN_NONE: Template
-    REPORT_IN_VAIN_CAPTION: Template
     COLUMN_AGAINST_SERVING: Template
     COLUMN_MAY_SERVE: Template
-    COLUMN_STAGE: Template
     COLUMN_EVALUATED: Template
     COLUMN_GOLDEN: Template
-    COLUMN_SINCE: Template
-    COLUMN_FAITHFULNESS: Template
-    COLUMN_RELEVANCE: Template
-    COLUMN_JUDGED: Template
-    COLUMN_UNJUDGED: Template
-    COLUMN_JUDGE: Template
-    COLUMN_ANSWERER: Template
-    PLOT_HIT_RATES: Template
-    PLOT_THRESHOLD: Template
-    PLOT_HIT_RATE_HISTORY: Template
-    PLOT_MRR_HISTORY: Template
-    PLOT_EVENTS: Template
-    PLOT_PROMOTIONS: Template
-    PLOT_ROLLBACKS: Template
-    PLOT_BATCHES: Template
-    PLOT_NEW_QUESTIONS: Template
-    PLOT_LATENCY: Template
-    PLOT_LIMIT: Template
 
     # models.toml
     JOB_RETIRE_MODEL: Template
@@ -1617,7 +1510,6 @@ class Message:
     HELP_SQUAD_SOURCE: Template
     HELP_MIGRATION: Template
     HELP_MIGRATION_STATUS: Template
-    HELP_MIGRATION_PLOT: Template
     SERVER_UP: Template
     STATUS_PROGRAM: Template
     STATUS_PROGRAM_AT: Template
@@ -1811,15 +1703,6 @@ class Message:
     COLUMN_EXAMPLES: Template
     COLUMN_OF: Template
     PLOT_PROGRESS: Template
-    PLOT_MIGRATED: Template
-    PLOT_REMAINING: Template
-    PLOT_FAILED: Template
-    PLOT_QUALITY: Template
-    PLOT_BASELINE: Template
-    PLOT_FLOOR: Template
-    PLOT_CLOSED: Template
-    PLOT_NO_BATCHES: Template
-    PLOT_NO_NOTES: Template
     HELP_MIXES: Template
     HELP_GOLDEN_REPLACE: Template
     HELP_GOLDEN_RESTORE: Template

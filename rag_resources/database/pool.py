@@ -128,7 +128,6 @@ class Database:
             `RunLock.check` does.
         on_wait: Called when a statement waits for the lock of another session, with a description
             of that session.
-        configure: Called with each connection when it is made, in a transaction of the tenant.
 
     Attributes:
         access: The role that its transactions run under; see `as_`.
@@ -143,7 +142,6 @@ class Database:
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
         on_wait: Callable[[Text], None] = log_wait,
-        configure: Callable[[LimitedConnection], None] | None = None,
     ) -> None:
         self._dsn = dsn
         self._direct_dsn = direct_dsn
@@ -151,7 +149,6 @@ class Database:
         self._min_connections = min_connections
         self._tenant = tenant
         self.access = Access.OWNER
-        self._configure = configure
         self._pool = self._new_pool()
         self._lent: set[LimitedConnection] = set()
         # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
@@ -187,18 +184,9 @@ class Database:
         """Whether a pooler may give each transaction another session."""
         return self._direct_dsn is not None
 
-    def direct(self, configure: Callable[[LimitedConnection], None] | None = None) -> "Database":
-        """Return another pool over the same database that bypasses any pooler, not opened yet.
-
-        Args:
-            configure: Called with each of its connections when it is made.
-        """
-        return Database(
-            self._direct_dsn or self._dsn,
-            tenant=self._tenant,
-            guard=self._guard,
-            configure=configure,
-        )
+    def direct(self) -> "Database":
+        """Return another pool over the same database that bypasses any pooler, not opened yet."""
+        return Database(self._direct_dsn or self._dsn, tenant=self._tenant, guard=self._guard)
 
     @property
     def address(self) -> str:
@@ -433,10 +421,6 @@ class Database:
 
     def _set_up(self, connection: LimitedConnection) -> None:
         _configure(connection, is_shared=self._is_shared)
-        if self._configure:
-            connection.scope = self._scope(LOGIN)
-            with connection.transaction():
-                self._configure(connection)
 
     def _scope(self, role: Role) -> Scope:
         return partial(_shared_scope if self._is_shared else _scope, self._tenant, role)

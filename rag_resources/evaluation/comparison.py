@@ -1,23 +1,42 @@
 """Compares stored evaluations: which is better, which questions flipped, what changed.
 
-The statistics are `core.comparison`, the attribution `core.attribution`.
+The statistics are in `core.comparison`, flips and changes in `core.attribution`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cached_property
 from uuid import UUID
 
-from rag_resources.core.answer_metrics import FIRST_CITATION
-from rag_resources.core.attribution import ConfigChange, Flip, Shift, config_changes, flips, shifts
-from rag_resources.core.comparison import HITS, Comparison, QueryMetrics, compare
+from rag_resources.core.attribution import (
+    Attribution,
+    ConfigChange,
+    Flip,
+    config_changes,
+    flips,
+)
+from rag_resources.core.comparison import (
+    HITS,
+    Comparison,
+    HitChanges,
+    NonInferiority,
+    QueryMetrics,
+    compare,
+    hit_changes,
+)
+from rag_resources.core.configuration import RetrievalConfig, usable_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import moved_in_words, moved_parts
 from rag_resources.core.fusion_config import respelled
-from rag_resources.core.measurement import Versions
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
-from rag_resources.database.pool import Connection
+from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.asking import ask_in_full
+from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.comparison import (
     NoteName,
     Questions,
@@ -27,32 +46,67 @@ from rag_resources.store.comparison import (
 )
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import evaluation_of_serving
+from rag_resources.store.versions import read_present
+from rag_resources.store.windows import has_windows
+
+MAX_QUESTIONS = 50
+"""Most lost questions that are asked again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluationComparison:
     """Two stored evaluations, the second against the first.
 
     Attributes:
-        flips: Questions that only one of them found.
-        shifts: Questions that both found, at different ranks.
-        changes: In the configuration, and in what both were run on (`MODEL_DIGEST`, …).
-        notes: The notes that flips and shifts mention, if they still exist.
-        passages: The same metrics per passage, tested as a separate family; None if no common
-            question names the same places in both.
-        answers: The metrics of the answers, likewise; None if no common question with the same
-            places was answered in both.
+        first: The questions of the first that both asked with the same relevant notes.
+        second: The same questions of the second.
+        left_out: Number of the others.
+        flips: The questions that only one of them found.
+        notes: The notes that flips mention, if they still exist.
     """
 
     before: StoredEvaluation
     after: StoredEvaluation
-    comparison: Comparison
+    first: Questions
+    second: Questions
+    left_out: int
     flips: tuple[Flip, ...]
-    shifts: tuple[Shift, ...]
-    changes: tuple[ConfigChange, ...]
     notes: Mapping[UUID, NoteName]
-    passages: Comparison | None = None
-    answers: Comparison | None = None
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The metrics of what was retrieved."""
+        return compare(query_metrics(self.first), query_metrics(self.second))
+
+    @cached_property
+    def answers(self) -> Comparison | None:
+        """The metrics of the answers; None if both answered no question with the same places."""
+        same = {key for key, own in self.first.items() if own.places == self.second[key].places}
+        first, second = (
+            {key: own for key in same if (own := asked[key].answer_metrics) is not None}
+            for asked in (self.first, self.second)
+        )
+        return compare(first, second) if first.keys() & second.keys() else None
+
+    @property
+    def changes(self) -> list[ConfigChange]:
+        """What differs in the configuration and in the data of the two."""
+        before, after = self.before, self.after
+        changes = [
+            *config_changes(respelled(before.config), respelled(after.config)),
+            *config_changes(_circumstances(before), _circumstances(after)),
+        ]
+        moved = _moved_between(before, after)
+        return [*changes, ConfigChange(Message.CHANGE_DATA, None, moved)] if moved else changes
+
+    def inferiorities(self, margin: float) -> dict[str, NonInferiority]:
+        """Judge every hit rate that both measured, by metric; see `judge_inferiority`."""
+        counted = {metric: self.hits(metric) for metric in (HITS, SERVED)}
+        return {metric: own.inferiority(margin) for metric, own in counted.items() if own}
+
+    def hits(self, metric: str) -> HitChanges | None:
+        """Count hits lost and gained; None if one of the two did not measure that hit rate."""
+        return hit_changes(query_metrics(self.first), query_metrics(self.second), metric)
 
 
 def compare_by_name(
@@ -124,21 +178,20 @@ def compare_evaluations(
             raise InvalidParameterError(
                 Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
             )
-    first, second = comparable(*(questions[key] for key in ids))
-    found, moved = flips(first, second), shifts(first, second)
-    changed = (*(flip.after for flip in found), *(shift.after for shift in moved))
-    mentioned = {note for each in changed for note in (*each.relevant, *each.retrieved)}
-    return EvaluationComparison(
-        before,
-        after,
-        compare(query_metrics(first), query_metrics(second)),
-        tuple(found),
-        tuple(moved),
-        tuple(_changes(before, after)),
-        name_notes(connection, sorted(mentioned)),
-        _compare_places(first, second, _passage_metrics),
-        _compare_places(first, second, _answer_metrics, hits=FIRST_CITATION),
-    )
+    first, second = (questions[key] for key in ids)
+    common = {
+        key
+        for key in first.keys() & second.keys()
+        if set(first[key].relevant) == set(second[key].relevant)
+    }
+    if not common:
+        raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
+    left_out = len(first.keys() | second.keys()) - len(common)
+    first, second = ({key: asked[key] for key in common} for asked in (first, second))
+    found = tuple(flips(first, second))
+    mentioned = {note for flip in found for note in (*flip.after.relevant, *flip.after.retrieved)}
+    notes = name_notes(connection, sorted(mentioned))
+    return EvaluationComparison(before, after, first, second, left_out, found, notes)
 
 
 def compare_with_serving(
@@ -171,59 +224,6 @@ def query_metrics(questions: Questions) -> QueryMetrics:
     return {key: question.metrics for key, question in questions.items()}
 
 
-def comparable(before: Questions, after: Questions) -> tuple[Questions, Questions]:
-    """Keep the questions whose relevant notes are the same in both evaluations."""
-    edited = {
-        key
-        for key in before.keys() & after.keys()
-        if set(before[key].relevant) != set(after[key].relevant)
-    }
-    first, second = (
-        {key: question for key, question in questions.items() if key not in edited}
-        for questions in (before, after)
-    )
-    return first, second
-
-
-def _compare_places(
-    before: Questions,
-    after: Questions,
-    metrics_of: Callable[[Questions], QueryMetrics],
-    *,
-    hits: str = HITS,
-) -> Comparison | None:
-    """Compare what is judged by places, over the questions that name the same in both."""
-    first, second = metrics_of(before), metrics_of(after)
-    common = {
-        key for key in first.keys() & second.keys() if before[key].places == after[key].places
-    }
-    if not common:
-        return None
-    return compare(
-        {key: first[key] for key in common},
-        {key: second[key] for key in common},
-        hits=hits,
-    )
-
-
-def _answer_metrics(questions: Questions) -> QueryMetrics:
-    """Return every metric of the answers, for the questions that were answered."""
-    return {
-        key: question.answer_metrics
-        for key, question in questions.items()
-        if question.answer_metrics is not None
-    }
-
-
-def _passage_metrics(questions: Questions) -> QueryMetrics:
-    """Return every metric per passage, for the questions that have places."""
-    return {
-        key: question.passage_metrics
-        for key, question in questions.items()
-        if question.passage_metrics is not None
-    }
-
-
 def _not_found(connection: Connection, name: str) -> str:
     message = Message.EVALUATION_NOT_FOUND.format(name=name)
     names = sorted({item.configuration for item in latest_evaluations(connection)})
@@ -241,18 +241,72 @@ def _named(connection: Connection, name: str) -> StoredEvaluation:
     return found[0]
 
 
-def _changes(before: StoredEvaluation, after: StoredEvaluation) -> list[ConfigChange]:
-    """Return what differs in the configuration and in the data of the two."""
-    return [
-        *config_changes(respelled(before.config), respelled(after.config)),
-        *config_changes(_circumstances(before.versions), _circumstances(after.versions)),
-    ]
-
-
-def _circumstances(versions: Versions) -> dict[str, object]:
+def _circumstances(evaluation: StoredEvaluation) -> Mapping[str, object]:
     return {
-        Message.CHANGE_MODEL_DIGEST: versions.model_digest,
-        Message.CHANGE_GOLDEN: versions.golden_hash,
-        Message.CHANGE_CHUNKING: ", ".join(versions.chunking_hashes),
-        Message.CHANGE_INDEX: versions.index_version,
+        Message.CHANGE_MODEL_DIGEST: evaluation.model_digest,
+        Message.CHANGE_GOLDEN: evaluation.golden_hash,
+        Message.CHANGE_CHUNKING: ", ".join(evaluation.chunking_hashes),
     }
+
+
+def _moved_between(before: StoredEvaluation, after: StoredEvaluation) -> str:
+    """Say which months' parts that both searched were made anew between the two."""
+    if before.contents is None or after.contents is None:
+        return ""
+    shared = set.intersection(
+        *(
+            {part for parts in contents.values() for part in parts}
+            for contents in (before.contents, after.contents)
+        )
+    )
+    moved = [each for each in moved_parts(before.contents, after.contents) if each.part in shared]
+    return joined("; ", moved_in_words(moved))
+
+
+def attribute_losses(
+    database: Database, pipeline: RetrievalPipeline, found: EvaluationComparison
+) -> Attribution:
+    """Ask lost questions again under the former configuration.
+
+    This tells what the configuration lost from what changed data lost.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        found: The comparison; at most `MAX_QUESTIONS` are asked, those ranked best before first.
+    """
+    lost = {flip.after.golden_id: flip for flip in found.flips if flip.is_lost}
+    if not lost or found.before.config_hash == found.after.config_hash:
+        return Attribution(len(lost), by_data=frozenset(lost))
+    former = usable_retrieval(found.before.config, origin=found.before.configuration)
+    obstacle = _obstacle(database, pipeline, former)
+    if former is None or obstacle:
+        return Attribution(len(lost), obstacle=obstacle)
+    asked = [flip.after for flip in lost.values()][:MAX_QUESTIONS]
+    entries = [
+        GoldenEntry(each.query, each.relevant, "", each.category, 1, golden_id=each.golden_id)
+        for each in asked
+    ]
+    again = {
+        key
+        for outcome in ask_in_full(pipeline, former, entries)
+        if (key := outcome.golden.golden_id)
+        and (outcome.is_served if lost[key].is_served_only else outcome.is_hit)
+    }
+    missed = {each.golden_id for each in asked} - again
+    return Attribution(len(lost), frozenset(again), frozenset(missed))
+
+
+def _obstacle(
+    database: Database, pipeline: RetrievalPipeline, former: RetrievalConfig | None
+) -> str | None:
+    """Say why a former configuration cannot be asked now; None if it can."""
+    if former is None:
+        return Message.SUSPECT_CONFIGURATION
+    if not former.needs_vectors:
+        return None
+    with database.transaction() as connection:
+        is_there = former.model in read_present(connection).model_digests and (
+            not former.searches_windows or has_windows(connection, former.model)
+        )
+    return None if is_there and pipeline.has_model(former.model) else Message.SUSPECT_MODEL_GONE

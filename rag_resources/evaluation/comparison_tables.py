@@ -3,25 +3,19 @@
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from rag_resources.core.answer_metrics import Citations
-from rag_resources.core.attribution import Flip, first_citation
+from rag_resources.core.attribution import Attribution, Flip
 from rag_resources.core.comparison import Comparison
-from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import DEPTH
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.texts import Text
-from rag_resources.evaluation.attribution import AnswerAttribution
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.summary import (
     ANSWER_METRIC_WORDS,
     VERDICT_WORDS,
-    change_in_words,
     p_value_in_words,
-    suspicion_in_words,
     value_in_words,
 )
-from rag_resources.store.comparison import NoteName
 
 SHOWN_NEWCOMERS = 3
 _WORDS: Mapping[str, str] = {**METRIC_WORDS, **ANSWER_METRIC_WORDS}
@@ -90,29 +84,6 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
     )
 
 
-def shifts_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
-    """Return a row per question found at another rank, at most `shown` rows."""
-    return ReportTable(
-        "",
-        (Message.COLUMN_QUESTION, Message.COLUMN_RANK, Message.COLUMN_NOW_ABOVE),
-        tuple(
-            (
-                shift.after.query,
-                f"{shift.before.rank} → {shift.after.rank}",
-                ", ".join(note_names(found, shift.newcomers[:SHOWN_NEWCOMERS])) or "–",
-            )
-            for shift in found.shifts[:shown]
-        ),
-        is_prose=True,
-    )
-
-
-def shifts_in_words(found: EvaluationComparison) -> Text:
-    """Say how many questions are found at another rank."""
-    down = sum(shift.is_down for shift in found.shifts)
-    return Message.COMPARE_SHIFTS.format(down=down, up=len(found.shifts) - down)
-
-
 def _instead(found: EvaluationComparison, flip: Flip) -> str:
     """Name what came in the place of a relevant note; a dash if the question was gained."""
     names = ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS]))
@@ -133,83 +104,14 @@ def ranks_in_words(flip: Flip) -> str:
     return message.format(ranks=ranks)
 
 
-def attribution_table(found: Attribution) -> ReportTable:
-    """Return a row per cause of lost questions, then a row per suspicion.
-
-    A question counts in each row that it belongs to, so shares may exceed 100 % in total.
-    """
-    rows = [
-        *(
-            (
-                change_in_words(cause.change, cause.month, cause.together, cause.fields),
-                cause.queries,
-            )
-            for cause in found.causes
-        ),
-        (Message.CAUSE_UNSTABLE, found.unstable),
-        *((suspicion_in_words(item), item.queries) for item in found.suspected),
-    ]
-    return ReportTable(
-        Message.ATTRIBUTION_EXAMINED.format(examined=len(found.examined), lost=found.lost),
-        (Message.COLUMN_CAUSE, Message.COLUMN_LOST, Message.COLUMN_SHARE),
-        tuple(
-            (said, str(len(queries)), f"{100 * found.share(queries):.0f} %")
-            for said, queries in rows
-            if queries
-        ),
-        is_prose=True,
-    )
-
-
-def answers_table(found: AnswerAttribution, *, shown: int) -> ReportTable:
-    """Return a row per question whose first citation changed, at most `shown` rows, with causes."""
-    return ReportTable(
-        Message.ANSWERS_CHANGED.format(
-            changed=len(found.changed), examined=len(found.causes.examined)
-        ),
-        (
-            Message.COLUMN_QUESTION,
-            Message.COLUMN_CITED_BEFORE,
-            Message.COLUMN_CITED_AFTER,
-            Message.COLUMN_CAUSE,
-        ),
-        tuple(
-            (
-                item.after.query,
-                _cited(item.before.citations, found.notes),
-                _cited(item.after.citations, found.notes),
-                "; ".join(causes_in_words(found.causes, item.after.golden_id)) or "–",
-            )
-            for item in found.changed[:shown]
-        ),
-        is_prose=True,
-    )
-
-
-def causes_in_words(found: Attribution, question: UUID) -> list[str]:
-    """Name the causes of one lost question; empty if it was not examined."""
-    said = [
-        change_in_words(cause.change, cause.month, cause.together, cause.fields)
-        for cause in found.causes
-        if question in cause.queries
-    ]
-    if question in found.unstable:
-        said.append(Message.CAUSE_UNSTABLE)
-    return said + [suspicion_in_words(item) for item in found.suspected if question in item.queries]
-
-
-def _cited(citations: Citations | None, names: Mapping[UUID, NoteName]) -> str:
-    return (
-        ", ".join(
-            Message.CITED_RANGE.format(
-                note=names[own.note_id].name if own.note_id in names else own.note_id,
-                start=own.start,
-                end=own.end,
-            )
-            for own in first_citation(citations)
-        )
-        or Message.CITED_NOTHING
-    )
+def attribution_in_words(found: Attribution) -> Text:
+    """Say how many lost questions the former configuration finds; see `Attribution`."""
+    if not found.lost:
+        return Message.ATTRIBUTION_NOTHING.format()
+    if found.obstacle:
+        return Message.ATTRIBUTION_UNASKED.format(lost=found.lost, reason=found.obstacle)
+    configuration, data = len(found.by_configuration), len(found.by_data)
+    return Message.ATTRIBUTION_FOUND.format(lost=found.lost, configuration=configuration, data=data)
 
 
 def note_names(found: EvaluationComparison, notes: Iterable[UUID]) -> list[str]:

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from rag_resources.core.answer_metrics import Estimate
-from rag_resources.core.comparison import HITS, HitChanges, Inferiority, NonInferiority
+from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
 from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
 from rag_resources.core.graph_gate import GraphVerdict
 from rag_resources.core.messages import Message
-from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
-from rag_resources.evaluation.comparison import compare_with_serving
+from rag_resources.evaluation.comparison import EvaluationComparison, compare_with_serving
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.graph_gate import read_graph_verdict
 from rag_resources.evaluation.summary import (
@@ -37,27 +36,35 @@ class Against:
     """How an evaluation compares with the serving configuration.
 
     Attributes:
-        name: The serving configuration's name.
-        judged: The comparison of Hit_Rate@10.
-        served: The hit rate of what users get; None if one of the two did not measure it.
+        found: The two, the one that serves first.
+        margin: Share of questions by which a hit rate may be lower.
         outdated: Why the figures of what serves are stale, in Spanish; None if they are not, or if
             what serves is compared with its own past.
-        own_past: The evaluation of the configuration itself that it is compared with, because it
-            is the one that serves; None if it is another one.
-        changes: Questions lost and gained in the first ten; None if they are told elsewhere.
     """
 
-    name: str
-    judged: NonInferiority
-    served: NonInferiority | None
+    found: EvaluationComparison
+    margin: float
     outdated: str | None = None
-    own_past: StoredEvaluation | None = None
-    changes: HitChanges | None = None
+
+    @property
+    def name(self) -> str:
+        """The serving configuration's name."""
+        return self.found.before.configuration
+
+    @property
+    def own_past(self) -> StoredEvaluation | None:
+        """The evaluation that stands for what serves, if this is of that configuration itself.
+
+        A copy of it under another name is told as another one.
+        """
+        before, after = self.found.before, self.found.after
+        same = (before.configuration, before.config_hash)
+        return before if same == (after.configuration, after.config_hash) else None
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
-        """The comparisons by metric."""
-        return {HITS: self.judged, **({SERVED: self.served} if self.served else {})}
+        """The judged hit rates that both measured, by metric."""
+        return self.found.inferiorities(self.margin)
 
     @property
     def state(self) -> GateState:
@@ -74,11 +81,8 @@ class Against:
         """Say in Spanish what it is compared with, and with which result for each metric."""
         if self.outdated:
             return Message.REGRESSION_OUTDATED.format(reason=self.outdated)
-        counted = (
-            [Message.COMPARE_FLIPS.format(lost=self.changes.lost, gained=self.changes.gained)]
-            if self.changes
-            else []
-        )
+        hits = self.found.hits(HITS)
+        counted = [Message.COMPARE_FLIPS.format(lost=hits.lost, gained=hits.gained)] if hits else []
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
         verdict = joined(" ", [*counted, *said])
         if self.own_past:
@@ -94,7 +98,6 @@ class Gates:
     Attributes:
         evaluation: What is judged.
         config: What it must reach.
-        hit_rate: Hit_Rate@10 against the threshold.
         against: The comparison with what serves; None if there is nothing to compare with.
         evidence: Whether the evaluation still stands for what it measured.
         graph: How the causal graph changed the results; None if no graph is searched.
@@ -102,10 +105,14 @@ class Gates:
 
     evaluation: StoredEvaluation
     config: GateConfig
-    hit_rate: GateVerdict
     against: Against | None
     evidence: Evidence
     graph: GraphVerdict | None = None
+
+    @property
+    def hit_rate(self) -> GateVerdict:
+        """Hit_Rate@10 against the threshold."""
+        return judge_stored(self.evaluation, self.config)
 
     @property
     def latency(self) -> GateState:
@@ -238,17 +245,6 @@ class Gates:
         )
 
 
-def judge_gates(
-    evaluation: StoredEvaluation,
-    config: GateConfig,
-    against: Against | None,
-    evidence: Evidence,
-    graph: GraphVerdict | None = None,
-) -> Gates:
-    """Judge an evaluation by every gate."""
-    return Gates(evaluation, config, judge_stored(evaluation, config), against, evidence, graph)
-
-
 def read_gates(
     connection: Connection,
     evaluation: StoredEvaluation,
@@ -267,32 +263,23 @@ def read_gates(
         settings: The present ones.
         asked: The evaluation's questions if it is not stored.
     """
-    graph = read_graph_verdict(connection, evaluation, gate, settings, asked)
     compared = compare_with_serving(connection, evaluation, asked)
-    if compared is None:
-        return judge_gates(evaluation, gate, None, evidence, graph)
-    against = Against(
-        compared.before.configuration,
-        compared.comparison.inferiority(gate.margin),
-        compared.comparison.served_inferiority(gate.margin),
-        outdated_reference(connection, compared.before, evaluation, gate, settings),
-        own_past(compared.before, evaluation),
-        HitChanges(
-            len(compared.comparison.lost),
-            len(compared.comparison.gained),
-            compared.comparison.queries,
-        ),
+    against = (
+        Against(
+            compared,
+            gate.margin,
+            outdated_reference(connection, compared.before, evaluation, gate, settings),
+        )
+        if compared
+        else None
     )
-    return judge_gates(evaluation, gate, against, evidence, graph)
-
-
-def own_past(serving: StoredEvaluation, evaluation: StoredEvaluation) -> StoredEvaluation | None:
-    """Return what stands for what serves, if the evaluation is of that configuration itself.
-
-    A copy of it under another name is told as another one.
-    """
-    same = (serving.configuration, serving.config_hash)
-    return serving if same == (evaluation.configuration, evaluation.config_hash) else None
+    return Gates(
+        evaluation,
+        gate,
+        against,
+        evidence,
+        read_graph_verdict(connection, evaluation, gate, settings, asked),
+    )
 
 
 def outdated_reference(

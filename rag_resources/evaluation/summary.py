@@ -12,7 +12,6 @@ from rag_resources.core.answer_metrics import (
     AnswerFigures,
 )
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
-from rag_resources.core.counterfactuals import Change, Suspected, Suspicion
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
@@ -213,47 +212,6 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
     if verdict.queries_to_settle:
         described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
     return described
-
-
-_CHANGE_WORDS = {
-    None: Message.CAUSE_NOTHING,
-    Change.CONFIGURATION: Message.CAUSE_CONFIGURATION,
-    Change.MODEL: Message.CAUSE_MODEL,
-    Change.GOLDEN: Message.CAUSE_GOLDEN,
-    Change.NOTES: Message.CAUSE_NOTES,
-    Change.STATISTICS: Message.CAUSE_STATISTICS,
-}
-_SUSPICION_WORDS = {
-    Suspicion.CONFIGURATION: Message.SUSPECT_CONFIGURATION,
-    Suspicion.MODEL_GONE: Message.SUSPECT_MODEL_GONE,
-    Suspicion.MODEL_REBUILT: Message.SUSPECT_MODEL_REBUILT,
-    Suspicion.STATISTICS_REBUILT: Message.SUSPECT_STATISTICS,
-    Suspicion.CHUNKING: Message.SUSPECT_CHUNKING,
-    Suspicion.NOTE_GONE: Message.SUSPECT_NOTE_GONE,
-    Suspicion.NOTE_CHANGED: Message.SUSPECT_NOTE_CHANGED,
-    Suspicion.MONTH_WORKED_ON: Message.SUSPECT_MONTH,
-    Suspicion.MANY_NOTES: Message.SUSPECT_MANY_NOTES,
-    Suspicion.ANSWERER: Message.SUSPECT_ANSWERER,
-    Suspicion.UNKNOWN: Message.SUSPECT_UNKNOWN,
-}
-
-
-def change_in_words(
-    change: Change | None, month: str, together: Sequence[Change] = (), fields: str = ""
-) -> str:
-    """Name a change that is undone, or the changes undone together; None undoes nothing."""
-    if together:
-        names = joined(" + ", (_CHANGE_WORDS[each] for each in together))
-        return Message.CAUSE_TOGETHER.format(changes=names)
-    if fields:
-        return Message.CAUSE_FIELDS.format(fields=fields)
-    return Message.CAUSE_NOTES_OF.format(month=month) if month else _CHANGE_WORDS[change]
-
-
-def suspicion_in_words(suspected: Suspected) -> str:
-    """Name a change that cannot be undone."""
-    said = _SUSPICION_WORDS[suspected.suspicion].format(month=suspected.month)
-    return Message.SUSPECTED.format(suspicion=said)
 
 
 def p_value_in_words(p_value: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rag_resources.core.messages import METRIC_WORDS
 from rag_resources.languages.files import read
-from rag_resources.languages.messages import OPERATORS, operators
+from rag_resources.languages.messages import operators
 
 
 def label(field: str, language: str | None = None) -> str:
@@ -28,11 +28,6 @@ def label(field: str, language: str | None = None) -> str:
             if rest != field:
                 return str(affixes[affix].format(name=label(rest, language)))
     return field
-
-
-def every_label(field: str) -> frozenset[str]:
-    """Return all names under which a field may have been shown: in any language, or unnamed."""
-    return frozenset({field, *(label(field, language) for language in OPERATORS)})
 
 
 def stage_label(stage: str) -> str:

@@ -1,61 +1,74 @@
 """The evaluation report as one self-contained HTML file, without network access or scripts.
 
-Its data is in `reporting.data`. Questions and notes are untrusted text: the template escapes
-everything except our own drawings, and the page's policy forbids scripts.
+Its data is in `reporting.report`, its only plot in `reporting.plot`. Questions and notes are
+untrusted text: the template escapes everything except our own drawing, and the page's policy
+forbids scripts.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rag_resources.core.messages import Message
-from rag_resources.evaluation.comparison_tables import rank_in_words
+from rag_resources.core.configuration import Role, usable_retrieval
+from rag_resources.core.gate import GateState, wilson_interval
+from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.metrics import SERVED
+from rag_resources.evaluation.comparison_tables import changes_table, flips_table
+from rag_resources.evaluation.summary import verdict_in_words
 from rag_resources.files import Files
 from rag_resources.languages.messages import operators
-from rag_resources.reporting.answers import (
-    answers_gate,
-    citations_table,
-    reliabilities,
-    silence_curves,
-)
-from rag_resources.reporting.breakdowns import (
-    batches_table,
-    groups_tables,
-    history_table,
-    latency_bars,
-    promotions_table,
-    stages_table,
-)
-from rag_resources.reporting.data import (
-    SHOWN_NEWCOMERS,
-    SHOWN_UNFOUND,
-    EvaluationReport,
-)
-from rag_resources.reporting.plots.answers import reliability_figure, silence_figure
-from rag_resources.reporting.plots.canvas import svg
-from rag_resources.reporting.plots.evaluations import hit_rates_figure, latency_figure
-from rag_resources.reporting.plots.history import Events, history_figure
-from rag_resources.reporting.reasons import reasons_of, referred
-from rag_resources.reporting.tables import (
-    against_in_words,
-    answers_table,
-    causes_table,
-    configurations_table,
-    gates_table,
-    in_vain_table,
-    interval,
-    matrix_table,
-    moment,
-    told_name,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from rag_resources.reporting.plot import history_svg
+from rag_resources.reporting.report import EvaluationReport, ReportedConfiguration
 
 REPORT = "reports/evaluation.html"
 """Path of the page below `FILES_URL`."""
+
+SHOWN_FLIPS = 15
+SHOWN_MISSED = 30
+SHOWN_HISTORY = 100
+
+_GATE_MARKS = {
+    GateState.PASS: ("✓", "good"),
+    GateState.INCONCLUSIVE: ("≈", "open"),
+    GateState.FAIL: ("✗", "bad"),
+    GateState.DISTURBED: ("?", "bad"),
+}
+_STALE_MARK = ("·", "open")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A table cell: a text, further texts in small print, and a tone.
+
+    Attributes:
+        tone: `good`, `open`, `bad` or empty; the text alone says the same.
+    """
+
+    text: str
+    details: tuple[str, ...] = ()
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table whose first column names the rows; `is_prose` if its cells are text, not numbers."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    is_prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """How a configuration compares with what serves: in words, and what changed and flipped."""
+
+    name: str
+    said: str
+    tables: Sequence[PageTable] = ()
 
 
 def render_report(report: EvaluationReport) -> str:
@@ -67,22 +80,18 @@ def render_report(report: EvaluationReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    reasons = reasons_of(report)
     environment.filters["breakable"] = _breakable
-    environment.filters["rank"] = rank_in_words
-    environment.filters["referred"] = lambda said: referred(said, reasons)
-    # Before the first evaluation there are no numbers to show.
-    contents = _contents(report) if report.configurations else {}
     return environment.get_template("report.html").render(
         m=Message,
         language=operators(),
         report=report,
-        reasons=reasons,
-        read_at=moment(report.read_at),
+        read_at=_moment(report.read_at),
         facts=list(_facts(report)),
-        shown_newcomers=SHOWN_NEWCOMERS,
-        shown_unfound=SHOWN_UNFOUND,
-        **contents,
+        configurations=_configurations(report),
+        against=[_against(item) for item in report.leading],
+        plot=history_svg(report) if report.history else "",
+        history=_history(report),
+        missed=_missed(report),
     )
 
 
@@ -104,58 +113,6 @@ def write_report(report: EvaluationReport, files: Files, name: str = REPORT) -> 
     return files.where(name)
 
 
-def hit_rates_plot(report: EvaluationReport) -> "Figure":
-    """Draw the hit rates of the leading configurations; needs at least one evaluation."""
-    return hit_rates_figure(
-        {told_name(item): item.gates.hit_rate for item in report.leading},
-        threshold=report.gate.hit_rate_at_10,
-    )
-
-
-def history_plot(report: EvaluationReport) -> "Figure":
-    """Draw the history of the leading configurations; needs at least one evaluation."""
-    first = report.history[0].created_at
-    # Earlier events would squeeze the rest of the plot to one side.
-    events = Events(
-        [item for item in report.promotions if item.promoted_at >= first],
-        [item for item in report.batches if item.finished_at >= first],
-    )
-    undisturbed = [item for item in report.history if not item.is_disturbed]
-    return history_figure(
-        undisturbed or report.history,
-        [item.name for item in report.leading],
-        events,
-        threshold=report.gate.hit_rate_at_10,
-    )
-
-
-def _contents(report: EvaluationReport) -> dict[str, object]:
-    compared = report.matrix.names
-    left_out = [item.name for item in report.leading if item.name not in compared]
-    return {
-        "configurations": configurations_table(report),
-        "gates": gates_table(report, answers_gate),
-        "groups": groups_tables(report),
-        "history": history_table(report),
-        "promotions": promotions_table(report),
-        "batches": batches_table(report),
-        "stages": stages_table(report),
-        "answers": answers_table(report),
-        "citations": citations_table(report),
-        "silence_plot": _silence_svg(report),
-        "reliability_plot": _reliability_svg(report),
-        "matrix": matrix_table(report),
-        "in_vain": {item.name: in_vain_table(item) for item in report.leading},
-        "left_out": ", ".join(f"«{name}»" for name in left_out),
-        "causes": {item.name: causes_table(item) for item in report.leading},
-        "told": {item.name: told_name(item) for item in report.leading},
-        "against": {item.name: against_in_words(report, item) for item in report.leading},
-        "hit_rates_plot": _hit_rates_svg(report),
-        "history_plot": _history_svg(report),
-        "latency_plot": _latency_svg(report),
-    }
-
-
 def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
     """Say what serves and which data it was measured on."""
     status, gate = report.status, report.gate
@@ -164,14 +121,15 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
         named = Message.REPORT_SERVES.format(
             configuration=serving.configuration, model=serving.model
         )
-        since = moment(status.serving_since)
+        since = _moment(status.serving_since)
         if serving.reason:
             since = Message.REPORT_ROLLED_BACK.format(moment=since, reason=serving.reason)
         yield Message.REPORT_FACT_CONFIGURATION, named
         yield Message.REPORT_FACT_SINCE, since
     else:
         yield Message.REPORT_FACT_CONFIGURATION, Message.REPORT_SERVES_NOTHING
-    questions = Message.REPORT_QUESTIONS.format(count=status.golden, golden=report.golden)
+    golden = status.present.golden_hash
+    questions = Message.REPORT_QUESTIONS.format(count=status.golden, golden=golden)
     yield Message.REPORT_FACT_QUESTIONS, questions
     yield (
         Message.REPORT_FACT_INDEX,
@@ -188,83 +146,159 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
             hit_rate=gate.hit_rate_at_10, latency=gate.latency_p95_ms, points=100 * gate.margin
         ),
     )
-    if report.configurations:
-        newest = max(item.evaluation.created_at for item in report.configurations)
-        yield (
-            Message.REPORT_FACT_EVALUATIONS,
-            Message.REPORT_EVALUATIONS.format(
-                configurations=len(report.configurations), moment=moment(newest)
-            ),
+
+
+def _configurations(report: EvaluationReport) -> PageTable:
+    """Return every configuration with its hit rates, its gate, and whether it may serve."""
+    columns = (
+        Message.COLUMN_CONFIGURATION,
+        Message.COLUMN_GATE,
+        *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
+        *(METRIC_WORDS[SERVED], "MRR", "nDCG@10", "p50/p95 ms"),
+        Message.COLUMN_MAY_SERVE,
+    )
+    rows = []
+    for item in report.configurations:
+        own = item.evaluation
+        rates = (own.hit_rate_at_1, own.hit_rate_at_3, own.hit_rate_at_5, own.hit_rate_at_10)
+        rows.append(
+            (
+                Cell(item.name, tuple(_circumstances(report, item))),
+                _verdict(report, item),
+                *(_hit_rate(rate, own.total_queries) for rate in (*rates, own.served_hit_rate)),
+                Cell(f"{own.mrr:.3f}"),
+                Cell(f"{own.ndcg_at_10:.3f}"),
+                Cell(f"{own.latency_p50_ms:.0f}/{own.latency_p95_ms:.0f}"),
+                _may_serve(report, item),
+            )
         )
+    return PageTable(Message.REPORT_CONFIGURATIONS_CAPTION, columns, rows)
 
 
-def _hit_rates_svg(report: EvaluationReport) -> Markup:
-    values = "; ".join(
-        f"{told_name(item)} {item.gates.hit_rate.hit_rate:.3f} "
-        f"({interval(item.gates.hit_rate.interval.low, item.gates.hit_rate.interval.high)})"
-        for item in report.leading
+def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Iterator[str]:
+    """Say what a reader must know to interpret the numbers."""
+    own = item.evaluation
+    if item.is_of(report.status.promotion):
+        yield Message.REPORT_IS_SERVING
+    config = usable_retrieval(own.config, origin=own.configuration)
+    searches_words = config is not None and not config.uses_vectors
+    yield Message.REPORT_EVALUATED.format(
+        moment=_moment(own.created_at),
+        model=Message.REPORT_NO_MODEL if searches_words else own.model,
+        queries=own.total_queries,
     )
-    description = Message.REPORT_HIT_RATES_DESCRIPTION.format(
-        threshold=report.gate.hit_rate_at_10, values=values
+    if own.golden_hash != report.status.present.golden_hash:
+        yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
+    if own.failed_queries:
+        yield Message.REPORT_FAILED.format(count=own.failed_queries)
+    if item.gates.disturbance:
+        yield item.gates.disturbance
+
+
+def _verdict(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    """Say whether it passes the gate, and why its figures are not current."""
+    gates = item.gates
+    mark, tone = _STALE_MARK if gates.staleness else _GATE_MARKS[gates.hit_rate.state]
+    said = verdict_in_words(item.evaluation, report.gate, gates.evidence)
+    reasons = () if gates.evidence.is_current else (gates.evidence.explanation,)
+    return Cell(f"{mark} {said}", reasons, tone)
+
+
+def _hit_rate(rate: float | None, queries: int) -> Cell:
+    if rate is None:
+        return Cell("–")
+    wilson = wilson_interval(round(rate * queries), queries)
+    return Cell(f"{rate:.3f}", (f"{wilson.low:.3f}–{wilson.high:.3f}",))
+
+
+def _may_serve(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    serving = report.status.promotion
+    if serving and serving.evaluation_id == item.evaluation.evaluation_id:
+        return Cell(Message.REPORT_IS_SERVING, tone="good")
+    if item.named and item.named.role is Role.REFERENCE:
+        return Cell(Message.REPORT_REFERENCE)
+    if item.refusal:
+        return Cell(Message.REPORT_MAY_NOT_SERVE.format(reason=item.refusal), tone="bad")
+    return Cell(Message.REPORT_MAY_SERVE, tone="good")
+
+
+def _against(item: ReportedConfiguration) -> Against:
+    gates = item.gates
+    if gates.against is None:
+        return Against(item.name, gates.disturbance or Message.REPORT_AGAINST_NOTHING)
+    found = gates.against.found
+    said = [gates.against.in_words]
+    if found.left_out:
+        said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=found.left_out))
+    if gates.staleness or gates.against.outdated:
+        said.append(Message.REPORT_AGAINST_STALE)
+    tables = (changes_table(found), flips_table(found, shown=SHOWN_FLIPS))
+    return Against(
+        item.name,
+        " ".join(said),
+        [
+            PageTable("", table.columns, [[*map(Cell, row)] for row in table.rows], is_prose=True)
+            for table in tables
+            if table.rows
+        ],
     )
-    return _drawing(hit_rates_plot(report), "hit-rates", Message.PLOT_HIT_RATES, description)
 
 
-def _history_svg(report: EvaluationReport) -> Markup:
-    description = Message.REPORT_HISTORY_DESCRIPTION.format(
-        names=_names(report),
-        first=moment(report.history[0].created_at),
-        last=moment(report.history[-1].created_at),
+def _history(report: EvaluationReport) -> PageTable:
+    """Return the newest evaluations of the leading configurations, newest first."""
+    newest = report.history[::-1][:SHOWN_HISTORY]
+    return PageTable(
+        Message.REPORT_HISTORY_CAPTION.format(shown=len(newest), total=len(report.history)),
+        (
+            Message.COLUMN_EVALUATED,
+            Message.COLUMN_CONFIGURATION,
+            "Hit_Rate@10",
+            "MRR",
+            Message.COLUMN_QUERIES,
+            Message.COLUMN_GOLDEN,
+        ),
+        [
+            (
+                Cell(_moment(item.created_at)),
+                Cell(item.configuration, (Message.GATE_DISTURBED,) if item.is_disturbed else ()),
+                _hit_rate(item.hit_rate_at_10, item.total_queries),
+                Cell(f"{item.mrr:.3f}"),
+                Cell(str(item.total_queries)),
+                Cell(item.golden_hash),
+            )
+            for item in newest
+        ],
     )
-    return _drawing(history_plot(report), "history", Message.REPORT_HISTORY, description)
 
 
-def _latency_svg(report: EvaluationReport) -> Markup:
-    figure = latency_figure(latency_bars(report), limit_ms=report.gate.latency_p95_ms)
-    description = Message.REPORT_LATENCY_DESCRIPTION.format(names=_names(report))
-    return _drawing(figure, "latency", Message.REPORT_LATENCY, description)
-
-
-def _silence_svg(report: EvaluationReport) -> Markup | None:
-    curves = silence_curves(report)
-    if not curves:
-        return None
-    allowed = next(
-        figures.allowed_misses for item in report.leading if (figures := item.evaluation.answers)
+def _missed(report: EvaluationReport) -> PageTable:
+    """Return the first questions that were missed, with their relevant notes."""
+    return PageTable(
+        Message.REPORT_MISSED.format(name=report.missed_by, count=len(report.missed)),
+        (Message.COLUMN_QUESTION, Message.COLUMN_CATEGORY, Message.COLUMN_RELEVANT_NOTES),
+        [
+            (
+                Cell(each.query),
+                Cell(each.category),
+                Cell(
+                    ", ".join(
+                        report.notes[key].name if key in report.notes else str(key)
+                        for key in each.relevant
+                    )
+                ),
+            )
+            for each in report.missed[:SHOWN_MISSED]
+        ],
+        is_prose=True,
     )
-    values = "; ".join(
-        f"{name}: {curve.misses(point):.3f} / {curve.false_answers(point):.3f}"
-        for name, curve in curves.items()
-        if (point := curve.at(allowed))
-    )
-    description = Message.REPORT_SILENCE_DESCRIPTION.format(allowed=100 * allowed, values=values)
-    figure = silence_figure(curves, allowed_misses=allowed)
-    return _drawing(figure, "silence", Message.PLOT_SILENCE, description)
 
 
-def _reliability_svg(report: EvaluationReport) -> Markup | None:
-    found = reliabilities(report)
-    if not found:
-        return None
-    values = "; ".join(
-        f"{name}: "
-        + ", ".join(f"{own.probability:.2f} → {own.right / own.questions:.2f}" for own in bins)
-        for name, bins in found.items()
-    )
-    description = Message.REPORT_RELIABILITY_DESCRIPTION.format(values=values)
-    return _drawing(reliability_figure(found), "reliability", Message.PLOT_RELIABILITY, description)
+def _moment(value: datetime) -> str:
+    """Format a time in UTC."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _breakable(name: str) -> Markup:
     """Let a long name break after an underscore and before an at sign."""
     words = (Markup("<wbr>@").join(word.split("@")) for word in name.split("_"))
     return Markup("_<wbr>").join(words)
-
-
-def _names(report: EvaluationReport) -> str:
-    return ", ".join(item.name for item in report.leading)
-
-
-def _drawing(figure: "Figure", name: str, title: str, description: str) -> Markup:
-    drawn = svg(figure, name=f"plot-{name}", title=title, description=description)
-    return Markup(drawn)  # noqa: S704 - the serializer that wrote it escapes its input

@@ -202,17 +202,6 @@ class RetrievalPipeline:
             return False
         return True
 
-    def over(self, database: Reads) -> "RetrievalPipeline":
-        """Return a pipeline with the same models over another database, without caches."""
-        return RetrievalPipeline(
-            database,
-            embedder=self._embedder,
-            tenant=self._tenant,
-            note_model=self._note_model,
-            language_model=self._language_model,
-            reranker=self._reranker,
-        )
-
     def warm_up(self, config: RetrievalConfig) -> None:
         """Load the models of a configuration, which may take longer than a retrieval.
 

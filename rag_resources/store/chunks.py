@@ -107,7 +107,8 @@ def replace_chunks(
     if changed:
         new = [chunk for note_id in changed for chunk in chunks[note_id]]
         ids = [chunk.chunk_id for chunk in new]
-        queries().request_vectors(connection, note_ids=changed)
+        queries().request_embeddings(connection, note_ids=changed)
+        queries().request_windows(connection, note_ids=changed)
         queries().request_graph(connection, note_ids=changed)
         queries().delete_other_chunks(connection, note_ids=changed, ids=ids)
         queries().upsert_chunks(
@@ -171,11 +172,6 @@ def refresh_statistics(connection: Connection) -> None:
         queries().recount_lexeme_statistics(connection)
     else:
         queries().refresh_lexeme_statistics(connection)
-
-
-def shadow_statistics(connection: Connection) -> None:
-    """Let only the searches of this session see word statistics counted now."""
-    queries().shadow_statistics(connection)
 
 
 def update_statistics(

@@ -3,14 +3,10 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from rag_resources.core.answer_metrics import Citations
 from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary
-from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored
@@ -18,19 +14,6 @@ from rag_resources.store.evaluations import stored_evaluation
 
 MIN_PREFIX = 6
 """Fewest hex digits that are accepted as the beginning of an id."""
-
-
-@dataclass(frozen=True, slots=True)
-class WordStatistics:
-    """How the word statistics have changed since a moment.
-
-    Attributes:
-        rebuilt: Whether they were counted anew.
-        differ: Whether they differ from those of the present chunks.
-    """
-
-    rebuilt: bool
-    differ: bool
 
 
 Questions = Mapping[UUID, EvaluatedQuestion]
@@ -78,19 +61,9 @@ def evaluated_questions(
             error=restored(row.error) if row.error else None,
             passage_metrics=row.passage_metrics,
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
-            citations=_citations(row.citations),
             answer_metrics=row.answer_metrics,
         )
     return found
-
-
-def _citations(stored: Any) -> Citations | None:
-    if stored is None:
-        return None
-    return tuple(
-        tuple(NoteRange(UUID(own["note"]), own["start"], own["end"]) for own in sentence)
-        for sentence in stored
-    )
 
 
 def unstored_questions(
@@ -113,26 +86,10 @@ def unstored_questions(
                 (str(place.stated.note_id), place.stated.start, place.stated.end)
                 for place in outcome.places
             ),
-            citations=own.citations if (own := answers.get(outcome.key)) else None,
-            answer_metrics=(own.metrics or None) if own else None,
+            answer_metrics=(own.metrics or None) if (own := answers.get(outcome.key)) else None,
         )
         for outcome in outcomes
     }
-
-
-def notes_since(
-    connection: Connection, since: datetime, *, limit: int
-) -> dict[str, frozenset[UUID]]:
-    """Return the notes that are new or changed since a moment, by month, at most `limit`."""
-    found: dict[str, set[UUID]] = {}
-    for row in queries().notes_since(connection, since=since, row_limit=limit):
-        found.setdefault(row.month, set()).add(row.id)
-    return {month: frozenset(notes) for month, notes in found.items()}
-
-
-def statistics_since(connection: Connection, since: datetime) -> WordStatistics:
-    """Return how the word statistics have changed since a moment."""
-    return WordStatistics(*queries().statistics_since(connection, since=since))
 
 
 def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:

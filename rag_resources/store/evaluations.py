@@ -1,6 +1,6 @@
 """Rows of `evaluation_results` and `evaluation_queries`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -145,6 +145,16 @@ def list_evaluations(
 ) -> list[StoredEvaluation]:
     """Return the newest evaluations, of one configuration hash if it is given."""
     rows = queries().list_evaluations(connection, config_hash=config_hash, row_limit=limit)
+    return [stored_evaluation(row) for row in rows]
+
+
+def history_of(
+    connection: Connection, configurations: Collection[str], *, limit: int
+) -> list[StoredEvaluation]:
+    """Return the newest evaluations of the given configurations, oldest first."""
+    rows = queries().history_of_configurations(
+        connection, configurations=list(configurations), row_limit=limit
+    )
     return [stored_evaluation(row) for row in rows]
 
 

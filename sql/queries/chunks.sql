@@ -20,18 +20,22 @@ WHERE
     (u.context, u.topics, u.start_char, u.end_char)
     IS DISTINCT FROM (c.context, c.topics, c.start_char, c.end_char);
 
--- name: request_vectors!
--- Queue notes for every model that embeds chunks, or windows. Run it before changing their chunks: it waits for an
--- embedding run that has claimed one of them, so that no work is lost and nothing deadlocks.
+-- name: request_embeddings!
+-- Queue notes for every model that embeds chunks. Run it before changing their chunks: it waits for an embedding run
+-- that has claimed one of them, so that no work is lost and nothing deadlocks.
 -- params:  note_ids uuid[]
-INSERT INTO pending_vectors AS p (model, kind, note_id, tenant_id)
-SELECT m.name, k.kind, n.id, n.tenant_id
-FROM embedding_models AS m
-CROSS JOIN
-    LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
-CROSS JOIN notes AS n
-WHERE k.is_made AND n.id = ANY(:note_ids) ORDER BY m.name, k.kind, n.id
-ON CONFLICT (model, kind, note_id) DO UPDATE SET requested_at = now();
+INSERT INTO pending_embeddings AS p (model, note_id, tenant_id)
+SELECT m.name, n.id, n.tenant_id FROM embedding_models AS m CROSS JOIN notes AS n
+WHERE m.embeds_chunks AND n.id = ANY(:note_ids) ORDER BY m.name, n.id
+ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
+
+-- name: request_windows!
+-- Queue notes for every model that has windows. Run it before changing their chunks, as request_embeddings.
+-- params:  note_ids uuid[]
+INSERT INTO pending_windows AS p (model, note_id, tenant_id)
+SELECT m.name, n.id, n.tenant_id FROM embedding_models AS m CROSS JOIN notes AS n
+WHERE m.windows_hash IS NOT NULL AND n.id = ANY(:note_ids) ORDER BY m.name, n.id
+ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
 -- Insert or update chunks of the given notes; existing chunks keep their vectors.
@@ -261,20 +265,6 @@ SELECT
         FALSE
     ) AS wrong
 FROM compared AS c;
-
--- name: shadow_statistics#
--- Count the word statistics of the tenant anew for this session only: its temporary tables come before those of the
--- schema.
-CREATE TEMPORARY TABLE lexeme_statistics AS
-SELECT current_tenant() AS tenant_id, s.word AS lexeme, s.ndoc AS document_count
-FROM ts_stat('SELECT c.tsv FROM chunks AS c WHERE c.tenant_id = current_tenant()') AS s;
-CREATE UNIQUE INDEX ON pg_temp.lexeme_statistics (tenant_id, lexeme);
-CREATE TEMPORARY TABLE corpus_statistics AS
-SELECT
-    current_tenant() AS tenant_id, count(*) AS chunk_count,
-    coalesce(avg(c.lexeme_occurrences), 0)::double precision AS average_lexeme_occurrences
-FROM chunks AS c WHERE c.tenant_id = current_tenant();
-ANALYZE pg_temp.lexeme_statistics, pg_temp.corpus_statistics;
 
 -- name: record_failure!
 -- Record that a text could not be chunked or embedded, one row per text. Nothing is recorded for a note that is deleted

@@ -21,11 +21,11 @@ UNION ALL
 -- params:  evaluation_ids uuid[]
 -- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
 --          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error jsonb or null,
---          passage_metrics jsonb or null, places jsonb, citations jsonb or null, answer_metrics jsonb or null
+--          passage_metrics jsonb or null, places jsonb, answer_metrics jsonb or null
 -- index:   evaluation_queries_pkey
 SELECT
     q.evaluation_id, q.golden_id, q.query, q.category, q.relevant_note_ids, q.retrieved_note_ids, q.first_relevant_rank,
-    q.metrics, q.error, q.passage_metrics, q.places, q.citations, q.answer_metrics
+    q.metrics, q.error, q.passage_metrics, q.places, q.answer_metrics
 FROM evaluation_queries AS q INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id
 WHERE q.evaluation_id = ANY(:evaluation_ids) AND e.tenant_id = current_tenant()
 ORDER BY q.evaluation_id, q.golden_id;
@@ -39,40 +39,3 @@ SELECT
     n.id, coalesce(n.external_id, n.id::text) AS name, n.title,
     to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
 FROM notes AS n WHERE n.id = ANY(:note_ids) AND n.tenant_id = current_tenant();
-
--- name: notes_since
--- Notes that are new or changed since a moment, the latest first.
--- params:  since timestamptz, row_limit int
--- returns: id uuid, month text (YYYY-MM, UTC)
-SELECT n.id, to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
-FROM notes AS n
-WHERE n.updated_at > :since AND n.tenant_id = current_tenant()
-ORDER BY n.updated_at DESC, n.id LIMIT :row_limit;
-
--- name: statistics_since^
--- Whether the tenant's word statistics were counted anew since a moment, and whether they differ from its present
--- chunks.
--- params:  since timestamptz
--- returns: rebuilt bool, differ bool
-WITH counted AS MATERIALIZED (
-    SELECT s.word AS lexeme, s.ndoc AS document_count
-    FROM ts_stat('SELECT c.tsv FROM chunks AS c WHERE c.tenant_id = current_tenant()') AS s
-)
-
-SELECT
-    (SELECT i.refreshed_at > :since FROM corpus_statistics AS i WHERE i.tenant_id = current_tenant()) IS TRUE
-        AS rebuilt,
-    EXISTS (
-        SELECT FROM lexeme_statistics AS k
-        WHERE
-            k.tenant_id = current_tenant()
-            AND NOT EXISTS (SELECT FROM counted AS c WHERE c.lexeme = k.lexeme)
-    )
-    OR EXISTS (
-        SELECT FROM counted AS c
-        WHERE NOT EXISTS (
-            SELECT FROM lexeme_statistics AS l
-            WHERE
-                l.tenant_id = current_tenant() AND l.lexeme = c.lexeme AND l.document_count = c.document_count
-        )
-    ) AS differ;

@@ -76,3 +76,14 @@ WHERE
     e.tenant_id = current_tenant() AND e.run_id IS NULL
     AND (e.created_at, e.id) > (:after_at, :after_id) AND e.created_at < :until
 ORDER BY e.created_at, e.id LIMIT :row_limit;
+
+-- name: history_of_configurations
+-- The newest row_limit evaluations of the given configurations, oldest first.
+-- params:  configurations text[], row_limit int
+-- returns: the columns of evaluation_results
+-- index:   evaluation_results_latest_idx
+SELECT h.* FROM (
+    SELECT e.* FROM evaluation_results AS e
+    WHERE e.configuration = ANY(:configurations) AND e.tenant_id = current_tenant()
+    ORDER BY e.created_at DESC, e.id LIMIT :row_limit
+) AS h ORDER BY h.created_at, h.id;

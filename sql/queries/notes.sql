@@ -77,6 +77,49 @@ SELECT n.id FROM notes AS n
 WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name)
 ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 
+-- name: find_alike_note$
+-- The external id of the note with a text as its title, or the shortest with a word in it that begins with the text, or
+-- that of a note with such a word in its title, or the longest that is in the text as whole words, in this order; for a
+-- suggestion, so that it may read all notes.
+-- params:  tenant text, name text
+-- returns: text or nothing
+WITH named AS (
+    SELECT
+        n.external_id, lower(n.title) = lower(:name) AS is_titled,
+        ' ' || regexp_replace(lower(n.external_id), '[^[:alnum:]]+', ' ', 'g') || ' ' AS id_words,
+        ' ' || regexp_replace(lower(n.title), '[^[:alnum:]]+', ' ', 'g') AS title_words,
+        ' ' || regexp_replace(lower(:name), '[^[:alnum:]]+', ' ', 'g') AS name_words
+    FROM notes AS n
+    WHERE n.tenant_id = :tenant AND n.external_id IS NOT NULL
+),
+
+alike AS (
+    SELECT
+        external_id, is_titled,
+        strpos(id_words, name_words) > 0 AS is_in_id,
+        strpos(title_words, name_words) > 0 AS is_in_title,
+        length(external_id) > 3 AND strpos(name_words || ' ', id_words) > 0 AS has_id
+    FROM named
+    WHERE btrim(name_words) <> ''
+)
+
+SELECT external_id FROM alike
+WHERE is_titled OR is_in_id OR is_in_title OR has_id
+ORDER BY
+    is_titled DESC, is_in_id DESC, is_in_title DESC,
+    CASE WHEN is_in_id OR is_in_title THEN length(external_id) ELSE -length(external_id) END, external_id
+LIMIT 1;
+
+-- name: list_similar_names
+-- External ids of about the same length and with the same digits as a name, for a suggestion.
+-- params:  tenant text, digits text, shortest int, longest int (characters)
+-- returns: external_id text
+SELECT n.external_id FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND length(n.external_id) BETWEEN :shortest AND :longest
+    AND regexp_replace(n.external_id, '[^0-9]', '', 'g') = :digits
+ORDER BY n.external_id LIMIT 10000;
+
 -- name: list_notes
 -- The notes of a tenant, newest first, expired ones included.
 -- params:  tenant text, name text or null (only those with this id or external id), id uuid or null (that name as an

@@ -61,7 +61,9 @@ def run(script: str, folder: Path, **variables: str) -> None:
 
 def answers(database: Database, model: str) -> list[RetrievalResponse]:
     """Ask as the reader of a tenant does."""
-    pipeline = Corpus(database).pipeline().over(database.as_(Access.READER))
+    corpus = Corpus(database)
+    corpus.database = database.as_(Access.READER)
+    pipeline = corpus.pipeline()
     return [pipeline.retrieve(question, RetrievalConfig(model=model)) for question in QUESTIONS]
 
 

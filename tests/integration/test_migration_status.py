@@ -4,14 +4,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
-from PIL import Image
 
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
@@ -360,18 +358,17 @@ def test_an_empty_database_says_where_to_begin(rag: Rag) -> None:
 
 
 def test_a_database_without_our_schema_is_left_alone(
-    rag: Rag, create_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    rag: Rag, create_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither migrated nor drawn: the answer says what to do."""
+    """Not migrated: the answer says what to do."""
     url = create_database()
     monkeypatch.setenv("DATABASE_URL", url)
-    said = rag("--plot", tmp_path / "p.png")
+    said = rag()
     missing = Message.SCHEMA_MISSING.format(expected=schema_version())
     assert (said.code, said.out.strip()) == (0, missing)
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
     assert (result["database"], result["months"]) == ("schemaMissing", [])
-    assert not (tmp_path / "p.png").exists()
     with psycopg.connect(url) as connection:
         tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
         assert connection.execute(tables).fetchone() == (0,)
@@ -543,25 +540,6 @@ def test_a_narrow_terminal_loses_nothing(
     assert all(month in said.out for month in MONTHS)
     tables = said.out[: said.out.index("36 de 36 notas")]
     assert max(len(line) for line in tables.splitlines()) <= 60
-
-
-def test_the_plot_is_written_where_it_is_asked_for(
-    rag: Rag, database: Database, tmp_path: Path
-) -> None:
-    """Beside the JSON, which stays alone on stdout; a folder that is not there is bad input."""
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS[1:])
-    measure(database, GOOD, "r1")
-    path = tmp_path / "progreso.png"
-    said = rag("--json", "--plot", path)
-    assert json.loads(said.out)["total"]["notes"] == 36
-    assert str(path) in said.err
-    with Image.open(BytesIO(path.read_bytes())) as picture:
-        picture.load()
-        assert picture.format == "PNG"
-    refused = rag("--plot", tmp_path / "no" / "x.png")
-    assert refused.code == 2
-    assert str(tmp_path / "no" / "x.png") in refused.err
 
 
 def test_another_shape_of_the_json_would_be_noticed(rag: Rag, database: Database) -> None:

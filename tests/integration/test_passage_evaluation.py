@@ -11,11 +11,8 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.database.pool import Connection, Database
-from rag_resources.evaluation.comparison import compare_by_name
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.evaluation.summary import comparison_markdown
-from rag_resources.reporting.reading import read_report
-from rag_resources.reporting.tables import configurations_table
 from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.golden import write_golden
@@ -163,29 +160,6 @@ def test_an_edit_moves_a_place_for_the_evaluation_and_its_doubt_is_stored(corpus
     assert run(corpus).summary.passages.queries == 0
 
 
-def test_evaluations_are_compared_by_passage_where_their_places_are_the_same(
-    corpus: Corpus,
-) -> None:
-    ask_about(corpus, place(corpus, "tres días después"))
-    run(corpus)
-    run(corpus, "notas", NOTES)
-    with corpus.database.snapshot() as connection:
-        found = compare_by_name(connection, "palabras", "notas")
-    assert found.comparison.queries == 2
-    assert found.passages
-    assert found.passages.queries == 1
-    hits, mrr, _ = found.passages.metrics
-    assert (mrr.after, hits.after) == (1, 1)
-    assert mrr.before < 1
-
-    ask_about(corpus, place(corpus))
-    run(corpus, "notas", NOTES)
-    with corpus.database.snapshot() as connection:
-        found = compare_by_name(connection, "palabras", "notas", common_only=True)
-    assert found.comparison.queries == 2
-    assert found.passages is None
-
-
 def markdown(connection: Connection) -> str:
     """The table of the latest evaluations, as if they were current."""
     latest = latest_evaluations(connection)
@@ -201,16 +175,11 @@ def test_tables_have_columns_per_passage_where_anything_was_judged_so(corpus: Co
     with corpus.database.transaction() as connection:
         table = markdown(connection)
     assert "por pasaje" not in table
-    assert "por pasaje" not in str(configurations_table(read_report(corpus.database, {})))
     ask_about(corpus, place(corpus))
     run(corpus, "después")
     with corpus.database.transaction() as connection:
         table = markdown(connection)
     assert "@10 por pasaje" in table
-    page = configurations_table(read_report(corpus.database, {}))
-    assert page.columns[-2:] == ("@10 por pasaje", "MRR por pasaje")
-    cells = {row[0].text: [cell.text for cell in row[-2:]] for row in page.rows}
-    assert cells == {"antes": ["–", "–"], "después": ["1.000", "1.000"]}
 
 
 def test_a_note_that_is_gone_is_a_miss_per_note_and_per_passage(corpus: Corpus) -> None:

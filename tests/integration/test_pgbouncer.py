@@ -24,7 +24,6 @@ from rag_resources.database.pool import (
     Database,
 )
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.evaluation.attribution import shadow_statistics
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, Corpus, Draft
@@ -151,9 +150,6 @@ def test_notes_are_indexed_and_found_as_without_it(
             (r.chunk_id, r.score) for r in other.results
         ]
         assert one.results
-    with pooled.direct(shadow_statistics) as own, own.transaction() as connection:
-        counted = "SELECT count(*) FROM lexeme_statistics"
-        assert connection.execute(counted).fetchone() == corpus.fetch(counted)[0]
     assert left_behind(pooled_url) == NOTHING
 
 

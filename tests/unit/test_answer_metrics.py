@@ -10,7 +10,6 @@ from rag_resources.core.answer_metrics import (
     AnswerFigures,
     Estimate,
     EvaluatedAnswer,
-    Reliability,
     citation_metrics,
     cited_ranges,
     summarize_answers,
@@ -23,8 +22,7 @@ from rag_resources.core.passage_metrics import NoteRange, golden_ranges
 from rag_resources.core.silence import SilenceCurve, SilencePoint
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
-from rag_resources.evaluation.gates import judge_gates
-from rag_resources.reporting.plots.answers import reliability_figure, silence_figure
+from rag_resources.evaluation.gates import Gates
 from tests.stored_evaluations import stored
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
@@ -148,7 +146,7 @@ def test_checks_and_refusals_are_made_of_one_verdict(
     if precision is not None and false_answers is not None:
         figures = figures_of(precision, false_answers)
     evaluation = stored(hit_rate_at_10=1.0, answers=figures)
-    warns = judge_gates(evaluation, GateConfig(), None, CURRENT)
+    warns = Gates(evaluation, GateConfig(), None, CURRENT)
     assert (warns.citations, warns.silence) == states
     assert warns.shortfall is None
     results = citations_result(warns), silence_result(warns)
@@ -160,31 +158,13 @@ def test_checks_and_refusals_are_made_of_one_verdict(
         ("citation_precision_blocks", warns.citations_in_words),
         ("false_answers_blocks", warns.silence_in_words),
     ):
-        blocks = judge_gates(evaluation, GateConfig(**{name: True}), None, CURRENT)
+        blocks = Gates(evaluation, GateConfig(**{name: True}), None, CURRENT)
         assert (blocks.shortfall is not None) == ("fail" in states)
         assert blocks.shortfall is None or str(said) in str(blocks.shortfall)
 
 
 def test_a_disturbed_evaluation_says_nothing_of_answers() -> None:
     evaluation = stored(degraded_queries=1, answers=figures_of(0.9, 1))
-    gates = judge_gates(evaluation, GateConfig(), None, CURRENT)
+    gates = Gates(evaluation, GateConfig(), None, CURRENT)
     assert gates.citations is gates.silence is GateState.DISTURBED
     assert not citations_result(gates).passed
-
-
-def test_the_plots_show_what_was_measured() -> None:
-    """The curve has a point for each threshold, the reliability one for each bin."""
-    figures = figures_of(0.7, 20)
-    assert figures.silence
-    drawn = silence_figure({"una": figures.silence}, allowed_misses=0.1)
-    (curve, allowed) = drawn.axes[0].get_lines()
-    assert [list(curve.get_xdata()), list(curve.get_ydata())] == [[0.09], [0.2]]
-    assert list(allowed.get_xdata()) == [0.1, 0.1]
-    bins = (
-        Reliability(probability=0.25, right=5, questions=20),
-        Reliability(probability=0.75, right=20, questions=20),
-    )
-    drawn = reliability_figure({"una": bins})
-    diagonal, points, *_ = drawn.axes[0].get_lines()
-    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
-    assert [list(points.get_xdata()), list(points.get_ydata())] == [[0.25, 0.75], [0.25, 1.0]]

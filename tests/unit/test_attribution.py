@@ -9,7 +9,6 @@ from rag_resources.core.attribution import (
     Flip,
     config_changes,
     flips,
-    shifts,
 )
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison_tables import ranks_in_words
@@ -52,26 +51,6 @@ def test_flips_are_the_questions_one_found_and_the_other_did_not() -> None:
 
 def test_a_question_of_one_evaluation_only_is_no_flip() -> None:
     assert flips(by_id(question(1, [1], [1])), {}) == []
-
-
-def test_questions_both_found_at_another_rank_are_shifts() -> None:
-    """Those that went down first, by how much the reciprocal rank fell; with what is above now."""
-    before = by_id(
-        question(1, [1], [5, 1]), question(2, [2], [2]), question(3, [3], [9, 3]),
-        question(4, [4], [4]), question(5, [5], [5]), question(6, [6], [6]),
-    )  # fmt: skip
-    after = by_id(
-        question(1, [1], [5, 7, 1]), question(2, [2], [8, 2]), question(3, [3], [3]),
-        question(4, [4], [4, 1]), question(5, [5], [1]),
-    )  # fmt: skip
-    found = shifts(before, after)
-    assert [(each.after.golden_id.int, each.is_down) for each in found] == [
-        (2, True),
-        (1, True),
-        (3, False),
-    ]
-    assert [each.newcomers for each in found] == [(note(8),), (note(7),), ()]
-    assert [round(each.difference, 3) for each in found] == [-0.5, -0.167, 0.5]
 
 
 def test_newcomers_are_what_came_in_instead() -> None:

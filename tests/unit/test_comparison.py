@@ -7,15 +7,18 @@ import pytest
 
 from rag_resources.core.comparison import (
     COMPARED,
+    HITS,
     HitChanges,
     Inferiority,
     NonInferiority,
     Verdict,
     compare,
     compare_pairs,
+    hit_changes,
     judge_inferiority,
 )
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.significance import (
     DifferenceInterval,
     bootstrap_intervals,
@@ -43,11 +46,10 @@ def test_means_and_flips_by_hand() -> None:
     """Of four questions one is lost, one gained and one moved up."""
     found = compare(evaluated([1, 4, None, 2]), evaluated([1, 2, 5, None]))
     hits, _, mrr, _ = found.metrics
-    assert (found.queries, found.left_out) == (4, 0)
+    assert found.queries == 4
     assert (hits.before, hits.after) == (0.75, 0.75)
     assert mrr.before == pytest.approx((1 + 0.25 + 0 + 0.5) / 4)
     assert mrr.after == pytest.approx((1 + 0.5 + 0.2 + 0) / 4)
-    assert (found.lost, found.gained) == ((UUID(int=3),), (UUID(int=2),))
     assert hits.p_value == 1
     assert hits.verdict is Verdict.NO_EVIDENCE
 
@@ -76,9 +78,8 @@ def test_better_and_worse_are_mirror_images() -> None:
     assert all(item.interval.low > 0 for item in up.metrics)
 
 
-def test_questions_of_one_evaluation_only_are_left_out_and_counted() -> None:
-    found = compare(evaluated([1, 2, 3]), evaluated([1, 2, 3, 4, None]))
-    assert (found.queries, found.left_out) == (3, 2)
+def test_questions_of_one_evaluation_only_are_left_out() -> None:
+    assert compare(evaluated([1, 2, 3]), evaluated([1, 2, 3, 4, None])).queries == 3
 
 
 def test_a_metric_that_an_older_evaluation_lacks_is_left_out() -> None:
@@ -88,7 +89,7 @@ def test_a_metric_that_an_older_evaluation_lacks_is_left_out() -> None:
     first, second = compare_pairs([(old, new), (new, new)])
     assert [item.metric for item in first.metrics] == ["hit_rate_at_10", "mrr"]
     assert [item.metric for item in second.metrics] == list(COMPARED)
-    assert (first.queries, first.lost) == (3, (UUID(int=2),))
+    assert first.queries == 3
 
 
 def test_without_a_question_in_common_nothing_is_compared() -> None:
@@ -109,8 +110,7 @@ def test_more_comparisons_need_more_evidence() -> None:
 def test_pairs_of_different_questions_are_compared_each_over_its_own() -> None:
     few, many = evaluated([1, None]), evaluated([2, 1, 1])
     first, second = compare_pairs([(few, many), (many, many)])
-    assert (first.queries, first.left_out) == (2, 1)
-    assert (second.queries, second.left_out) == (3, 0)
+    assert (first.queries, second.queries) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,9 @@ def test_a_loss_of_exactly_the_margin_is_not_ruled_out(lost: int, worse: Inferio
 def test_a_comparison_is_judged_inferior_by_its_own_flips() -> None:
     """Of 40 questions ten are lost and one gained; the margin is taken as given."""
     before, after = evaluated([1] * 39 + [None]), evaluated([1] * 29 + [None] * 10 + [1])
-    judged = compare(before, after).inferiority(0.05)
+    changes = hit_changes(before, after, HITS)
+    assert changes
+    judged = changes.inferiority(0.05)
     assert judged == judge_inferiority(lost=10, gained=1, queries=40, margin=0.05)
     assert (judged.state, judged.margin) == (Inferiority.INFERIOR, 0.05)
 
@@ -167,17 +169,17 @@ def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
 
 def test_what_users_get_is_judged_by_itself() -> None:
     """Of 40 questions all are found in the first ten, and ten no longer in the first five."""
-    found = compare(evaluated([1] * 40), evaluated([1] * 30 + [7] * 10))
-    assert found.served == HitChanges(lost=10, gained=0, queries=40)
-    assert found.inferiority(0.1).state is Inferiority.NON_INFERIOR
-    served = found.served_inferiority(0.1)
-    assert served
-    assert served.state is Inferiority.INFERIOR
+    before, after = evaluated([1] * 40), evaluated([1] * 30 + [7] * 10)
+    hits, served = (hit_changes(before, after, metric) for metric in (HITS, SERVED))
+    assert hits
+    assert hits.inferiority(0.1).state is Inferiority.NON_INFERIOR
+    assert served == HitChanges(lost=10, gained=0, queries=40)
+    assert served.inferiority(0.1).state is Inferiority.INFERIOR
 
 
 def test_what_users_get_is_not_judged_where_it_was_not_measured() -> None:
     older = {key: {"hit_rate_at_10": 1.0} for key in evaluated([1, 2])}
-    assert compare(older, evaluated([1, 2])).served_inferiority(0.02) is None
+    assert hit_changes(older, evaluated([1, 2]), SERVED) is None
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Whatever is said of a gate says the same: every combination of verdicts, and of what blocks."""
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,11 +12,15 @@ from rag_assets.evaluation.checks import (
     regression_result,
     settled_result,
 )
-from rag_resources.core.comparison import HitChanges, Inferiority, judge_inferiority
+from rag_resources.core.attribution import EvaluatedQuestion
+from rag_resources.core.comparison import HITS, Inferiority
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.gates import Against, judge_gates
+from rag_resources.core.metrics import SERVED
+from rag_resources.evaluation.comparison import EvaluationComparison
+from rag_resources.evaluation.gates import Against, Gates
 from rag_resources.evaluation.summary import GATE_WORDS, comparison_table
 from tests.stored_evaluations import stored
 
@@ -26,10 +30,35 @@ CURRENT = Evidence(EvidenceState.CURRENT)
 BLOCKS = ("hit_rate_blocks", "latency_blocks", "regression_blocks")
 
 
-def losing(lost: int | None) -> Any:
-    if lost is None:
-        return None
-    return judge_inferiority(lost=lost, gained=0, queries=200, margin=0.02)
+QUERIES = 200
+
+
+def losing(
+    lost: int, served: int | None, *, before: StoredEvaluation, after: StoredEvaluation
+) -> EvaluationComparison:
+    """Of 200 questions that the first found, the second lost some, and some at what is served."""
+
+    def asked(missed: int, unserved: int | None) -> dict[UUID, EvaluatedQuestion]:
+        found = {}
+        for number in range(QUERIES):
+            metrics = {HITS: float(number >= missed)}
+            if unserved is not None:
+                metrics[SERVED] = float(number >= unserved)
+            key = UUID(int=number)
+            found[key] = EvaluatedQuestion(key, "¿?", "factual", (), (), None, metrics)
+        return found
+
+    first, second = asked(0, None if served is None else 0), asked(lost, served)
+    return EvaluationComparison(before, after, first, second, 0, (), {})
+
+
+def against(lost: int, served: int | None, **changes: Any) -> Against:
+    """A comparison with another configuration, or with the own past under `before`."""
+    other = stored(configuration="otra", config_hash="otra")
+    found = losing(
+        lost, served, before=changes.pop("before", other), after=stored(hit_rate_at_10=1.0)
+    )
+    return Against(found, 0.02, **changes)
 
 
 @pytest.mark.parametrize("blocks", list(product([True, False], repeat=3)))
@@ -37,10 +66,10 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
     """108 combinations of what was measured, each with and without each gate blocking."""
     config = GateConfig(**dict(zip(BLOCKS, blocks, strict=True)))
     by_hits, by_latency, by_loss = blocks
+    compared = {key: against(*key) for key in product(LOST, (*LOST, None))}
     for rate, p95_ms, lost, served in product(HIT_RATES, (100, 2_000), LOST, (*LOST, None)):
         evaluation = stored(hit_rate_at_10=rate, latency_p95_ms=p95_ms, total_queries=200)
-        against = Against("otra", losing(lost), losing(served))
-        gates = judge_gates(evaluation, config, against, CURRENT)
+        gates = Gates(evaluation, config, compared[lost, served], CURRENT)
 
         assert gates.hit_rate.state is HIT_RATES[rate]
         assert hit_rate_result(gates).passed is (rate > 0.5)
@@ -68,7 +97,7 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
 def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None:
     """Whatever it measured, and even if it is better than what serves."""
     evaluation = stored(hit_rate_at_10=rate, total_queries=200, degraded_queries=2, gate="pass")
-    gates = judge_gates(evaluation, GateConfig(), Against("otra", losing(0), losing(0)), CURRENT)
+    gates = Gates(evaluation, GateConfig(), against(0, 0), CURRENT)
     checks = (hit_rate_result, settled_result, latency_result, regression_result)
     assert [check(gates).passed for check in checks] == [False] * 4
     assert str(hit_rate_result(gates).description).startswith(Message.GATE_DISTURBED)
@@ -91,31 +120,29 @@ def test_stale_figures_of_what_serves_decide_nothing() -> None:
     """Neither that it is worse, nor that it is not; the check says the word."""
     evaluation, outdated = stored(hit_rate_at_10=1.0), "está obsoleta"
     for lost in LOST:
-        against = Against("otra", losing(lost), losing(0), outdated=outdated)
-        gates = judge_gates(evaluation, GateConfig(), against, CURRENT)
+        compared = against(lost, 0, outdated=outdated)
+        gates = Gates(evaluation, GateConfig(), compared, CURRENT)
         assert (gates.loss, gates.incomparable) == (None, outdated)
         assert outdated in str(regression_result(gates).description)
         lenient = GateConfig(regression_blocks=False)
-        assert judge_gates(evaluation, lenient, against, CURRENT).incomparable is None
+        assert Gates(evaluation, lenient, compared, CURRENT).incomparable is None
 
 
 def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
     """Not with itself under its own name, as another configuration would be."""
     past, evaluation = stored(hit_rate_at_10=1.0), stored(hit_rate_at_10=0.9)
     moment = f"{past.created_at:%Y-%m-%d %H:%M} UTC"
-    against = Against("una", losing(40), None, own_past=past)
-    gates = judge_gates(evaluation, GateConfig(), against, CURRENT)
+    gates = Gates(evaluation, GateConfig(), against(40, None, before=past), CURRENT)
     for said in (gates.loss, regression_result(gates).description):
         assert said
         assert f"su evaluación del {moment}" in said
         assert "«una»" not in said
-    counted = replace(against, changes=HitChanges(lost=3, gained=1, queries=20))
-    assert Message.COMPARE_FLIPS.format(lost=3, gained=1) in counted.in_words
-    other = judge_gates(evaluation, GateConfig(), Against("una", losing(40), None), CURRENT)
-    assert "«una», que sirve" in str(regression_result(other).description)
+    assert Message.COMPARE_FLIPS.format(lost=40, gained=0) in regression_result(gates).description
+    other = Gates(evaluation, GateConfig(), against(40, None), CURRENT)
+    assert "«otra», que sirve" in str(regression_result(other).description)
 
 
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
-    gates = judge_gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
+    gates = Gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
     assert regression_result(gates).description == Message.REGRESSION_NOTHING

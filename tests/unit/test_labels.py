@@ -11,7 +11,7 @@ from rag_assets.labels import labelled, stage_times
 from rag_resources.core.messages import METRIC_WORDS
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.languages.files import read
-from rag_resources.languages.labels import every_label, label
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import OPERATORS
 
 ROOT = Path(__file__).parents[2]
@@ -54,12 +54,6 @@ def test_no_two_fields_have_one_name(language: str) -> None:
 )
 def test_a_field_may_be_made_of_another_one(field: str, name: str) -> None:
     assert label(field) == name
-
-
-def test_what_is_read_back_is_known_by_every_name_it_ever_had() -> None:
-    """That of the code, of versions before there were names, and those of both languages."""
-    assert every_label("inserted") == {"inserted", "nuevas"}
-    assert every_label("migrated") == {"migrated", "notas migradas", "notes migrated"}
 
 
 def test_fractions_have_few_decimals_and_stay_numbers() -> None:

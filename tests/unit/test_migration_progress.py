@@ -1,10 +1,8 @@
 """How far a migration is: values computed by hand."""
 
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 
 import pytest
-from PIL import Image
 
 from rag_resources.core.durations import duration
 from rag_resources.core.migration_status import (
@@ -20,9 +18,6 @@ from rag_resources.core.migration_status import (
     vectors_per_minute,
 )
 from rag_resources.core.tables import ReportTable, markdown_table
-from rag_resources.reporting.plots.migration import migration_plot
-from rag_resources.store.migration import StoredBatch
-from rag_resources.store.migration_status import MigrationStatus
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -192,56 +187,3 @@ def test_no_cell_breaks_out_of_a_markdown_table() -> None:
 def test_a_pipe_that_is_escaped_already_is_not_escaped_again(cell: str, shown: str) -> None:
     """`plain` escapes pipes, too; two backslashes before one would end the cell there."""
     assert markdown_table("|a|", [(cell,)]).splitlines()[-1] == f"| {shown} |"
-
-
-# --- The plot -----------------------------------------------------------------------------------
-
-
-def batch(number: int, *, model: str = "a", gate: str = "open") -> StoredBatch:
-    finished = after(3600 * number)
-    return StoredBatch(
-        *(number, model, "c", f"r{number}", ["2026-05"], finished, 20, 0.8, 0.6, 90.0),
-        *(None, None, None, 0.01, gate, "porque sí", None, None, None),
-    )
-
-
-def status(months: tuple[MonthProgress, ...], batches: tuple[StoredBatch, ...]) -> MigrationStatus:
-    return MigrationStatus(
-        read_at=START,
-        months=months,
-        models=(),
-        configured_models=(),
-        errors=(),
-        batches=batches,
-        serving=None,
-        evaluation=None,
-        baseline=None,
-        hold=None,
-        pace=Pace(None, {}),
-        is_working=False,
-    )
-
-
-@pytest.mark.parametrize(
-    ("months", "batches"),
-    [(0, 0), (1, 1), (120, 96)],
-    ids=["nothing", "one of each", "ten years"],
-)
-def test_the_plot_is_a_small_opaque_picture(months: int, batches: int) -> None:
-    """Whatever there is to draw; five models share four styles."""
-    drawn = migration_plot(
-        status(
-            tuple(month(f"2026-{n}", notes=100 + n, sound=50, failed=n) for n in range(months)),
-            tuple(
-                batch(n, model=f"m{n % 5}", gate="closed" if n == 7 else "open")
-                for n in range(batches)
-            ),
-        ),
-        floor=0.5,
-    )
-    assert len(drawn) < 60_000
-    with Image.open(BytesIO(drawn)) as picture:
-        picture.load()
-        assert (picture.format, picture.size) == ("PNG", (900, 640))
-        assert "transparency" not in picture.info
-        assert picture.convert("RGB").getpixel((0, 0)) == (255, 255, 255)

@@ -57,7 +57,7 @@ def test_whoever_uses_the_keyboard_sees_where_and_paper_shows_everything() -> No
     assert "outline: none" not in CSS
     printed = CSS.split("@media print")[1]
     for rule in (
-        "nav, .skip, .hint { display: none",
+        "nav, .skip { display: none",
         "overflow: visible",
         "details::details-content",
     ):
