@@ -1,6 +1,6 @@
 """Answers a question from its passages: with their own sentences, or by a language model.
 
-What an answer is, and how sentences are chosen, is in `core.answers`; how a language model answers,
+How sentences are chosen is in `core.quotation`; how a language model answers,
 in `answers.language_model`.
 """
 
@@ -21,13 +21,18 @@ from rag_resources.answers.language_model import (
     StoredAnswer,
     Writing,
 )
-from rag_resources.core.answers import Answer, CitedSentence, extract_answer, opening_of
+from rag_resources.core.answers import Answer, CitedSentence
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.messages import Message
-from rag_resources.core.passage_sentences import ScoredPassage
-from rag_resources.core.rules import question_rules, rules, word_rules
-from rag_resources.core.sentence_ranking import SentenceModel
+from rag_resources.core.quotation import (
+    QuotationWeights,
+    RankedSentence,
+    SourcePassage,
+    quote,
+    rank_sentences,
+)
+from rag_resources.core.rules import rules, word_rules
 from rag_resources.core.texts import Text
 from rag_resources.core.versions import version_of
 from rag_resources.providers.cache import Cache
@@ -37,22 +42,20 @@ _log = structlog.get_logger()
 
 
 @cache
-def sentence_model() -> SentenceModel:
-    """Return the model that ranks sentences; `tests.benchmarks.bench_answers` makes its file."""
-    stored = files("rag_resources.answers").joinpath("sentence_model.json")
-    return SentenceModel.model_validate_json(stored.read_text(encoding="utf-8"))
+def quotation_weights() -> QuotationWeights:
+    """Return the weights that rank sentences."""
+    stored = files("rag_resources.answers").joinpath("quotation.json")
+    return QuotationWeights.model_validate_json(stored.read_text(encoding="utf-8"))
 
 
-EXTRACTIVE_VERSION = version_of(
-    "extractive-11",
+QUOTATION_VERSION = version_of(
+    "quotation-1",
     [
         asdict(rules().words),
         asdict(rules().sentences),
-        asdict(rules().answers),
-        question_rules("es").kinds,
-        sentence_model().model_dump(mode="json"),
+        quotation_weights().model_dump(mode="json"),
     ],
-    first="90a891de392d324d",
+    first="da3b3b84a05b2132",
 )
 """Change this whenever the same passages might give another answer."""
 
@@ -68,7 +71,7 @@ class Answerer(Protocol):
     def stream(
         self,
         question: str,
-        passages: Sequence[ScoredPassage],
+        passages: Sequence[SourcePassage],
         *,
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
@@ -83,7 +86,7 @@ class Answerer(Protocol):
         """
         ...
 
-    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
+    def answer(self, question: str, passages: Sequence[SourcePassage]) -> Answer:
         """Answer a question from at least one passage, best first.
 
         Raises:
@@ -93,7 +96,7 @@ class Answerer(Protocol):
         ...
 
 
-class ExtractiveAnswerer(Answerer):
+class QuotationAnswerer(Answerer):
     """Answers with sentences of the passages: always faithful, and only as good as they are.
 
     Args:
@@ -107,43 +110,28 @@ class ExtractiveAnswerer(Answerer):
     def name(self) -> str:
         """The answerer's name and version, stored with its answers."""
         if self._language == "es":
-            return EXTRACTIVE_VERSION
-        own = [asdict(word_rules(self._language)), question_rules(self._language).kinds]
-        words = canonical_hash(own)[:8]
-        return f"{EXTRACTIVE_VERSION} {self._language}-{words}"
+            return QUOTATION_VERSION
+        words = canonical_hash(asdict(word_rules(self._language)))[:8]
+        return f"{QUOTATION_VERSION} {self._language}-{words}"
 
-    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
+    def ranked(self, question: str, passages: Sequence[SourcePassage]) -> list[RankedSentence]:
+        """Return the sentences of the passages, the most likely to answer first."""
+        return rank_sentences(question, passages, quotation_weights(), self._language)
+
+    def answer(self, question: str, passages: Sequence[SourcePassage]) -> Answer:
         """Answer with the sentences most likely to answer the question. Never fails."""
-        return extract_answer(question, passages, sentence_model(), self._language)
+        return quote(self.ranked(question, passages), quotation_weights())
 
     def stream(
         self,
         question: str,
-        passages: Sequence[ScoredPassage],
+        passages: Sequence[SourcePassage],
         *,
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
-        """Yield the sentences of `answer` in reading order. Never fails."""
+        """Yield the sentences of `answer`. Never fails."""
         yield from self.answer(question, passages).sentences
         on_end(Writing())
-
-
-class OpeningAnswerer(ExtractiveAnswerer):
-    """Answers with the first sentences of the first passage, whatever the question asks.
-
-    Args:
-        extracts: Whether a sentence that shares a word with the question is preferred.
-    """
-
-    def __init__(self, language: str = "es", *, extracts: bool = False) -> None:
-        super().__init__(language)
-        self._extracts = extracts
-
-    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
-        """Answer with the first sentences. Never fails."""
-        if self._extracts and (extracted := super().answer(question, passages)).found:
-            return extracted
-        return opening_of(passages)
 
 
 def build_answerer(
@@ -154,7 +142,7 @@ def build_answerer(
     language: str = "es",
     stored: Cache[StoredAnswer] | None = None,
 ) -> Answerer:
-    """Return the answerer: the language model if one is configured, else the extractive one.
+    """Return the answerer: the language model if one is configured, else one that quotes.
 
     Args:
         language_model: None if none is configured.
@@ -164,7 +152,7 @@ def build_answerer(
         stored: See `LanguageModelAnswerer`.
     """
     if language_model is None:
-        return ExtractiveAnswerer(language)
+        return QuotationAnswerer(language)
     return LanguageModelAnswerer(
         language_model,
         SupportChecker(checker, language),
@@ -193,7 +181,12 @@ class Telling:
 
 
 def write_answer(
-    question: str, passages: Sequence[ScoredPassage], answerer: Answerer, *, language: str = "es"
+    question: str,
+    passages: Sequence[SourcePassage],
+    answerer: Answerer,
+    *,
+    language: str = "es",
+    focus: str = "",
 ) -> tuple[Generator[CitedSentence, None, None], Telling]:
     """Answer with an answerer; if it fails before its first sentence, quote the passages.
 
@@ -202,21 +195,23 @@ def write_answer(
         passages: Best first; without any, nothing is asked.
         answerer: Writes the answer.
         language: Of the question and of the answer.
+        focus: The text by whose words passages are quoted; empty is the question.
 
     Returns:
         The sentences, in reading order, and a `Telling` that is filled while they are consumed. If
         the answerer fails later, the sentences end, and `interruption` says how many were kept.
     """
     telling = Telling(answerer.name)
-    return _written(question, passages, answerer, language, telling), telling
+    return _written(question, passages, answerer, language, telling, focus or question), telling
 
 
 def _written(
     question: str,
-    passages: Sequence[ScoredPassage],
+    passages: Sequence[SourcePassage],
     answerer: Answerer,
     language: str,
     telling: Telling,
+    focus: str,
 ) -> Generator[CitedSentence, None, None]:
     if not passages:
         return
@@ -244,6 +239,6 @@ def _written(
         if kept or not telling.writing.dropped:
             return
         telling.failure = Message.ANSWER_NOT_SUPPORTED
-    extractive = ExtractiveAnswerer(language)
-    telling.answerer = extractive.name
-    yield from extractive.stream(question, passages)
+    quoting = QuotationAnswerer(language)
+    telling.answerer = quoting.name
+    yield from quoting.stream(focus, passages)

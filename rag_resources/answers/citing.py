@@ -1,6 +1,6 @@
 """Cites the notes that an answer was copied from, and checks that they still say it.
 
-What a citation is belongs in `core.citations`; choosing the sentences in `core.answers`.
+What a citation is belongs in `core.citations`; choosing the sentences in `core.quotation`.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import structlog
 from rag_resources.answers.origins import origin_of
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
-from rag_resources.core.passage_sentences import ScoredPassage, beside, columns_of
 from rag_resources.core.places import NoteSpan, places_of
+from rag_resources.core.quotation import SourcePassage, beside, columns_of
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Connection
@@ -22,7 +22,7 @@ from rag_resources.store.notes import CitedNote, fetch_cited
 _log = structlog.get_logger()
 
 
-def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> list[ScoredPassage]:
+def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> list[SourcePassage]:
     """Return the passages that an answerer gets: each result with the sentences around it.
 
     Args:
@@ -30,12 +30,11 @@ def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> lis
         language: The language in which a language model is told where passages are from.
     """
     return [
-        ScoredPassage(
+        SourcePassage(
             own.expanded_content,
-            own.score,
             origin_of(own, language),
             (own.title, *(own.place.heading_path if own.place else ())),
-            own.best_sentences,
+            tuple(each.moved(own.matched_bounds[0] - own.start_char) for each in own.windows),
         )
         for own in results
     ]

@@ -17,12 +17,12 @@ from rag_resources.answers.checking import SupportChecker
 from rag_resources.answers.prompting import PROMPT_FORM, answer_prompt
 from rag_resources.core.answer_context import CONTEXT_TOKENS, fitted
 from rag_resources.core.answer_stream import SentenceReader
-from rag_resources.core.answers import Answer, CitedSentence, Source, written_answer
+from rag_resources.core.answers import Answer, CitedSentence, Source
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.messages import Message
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.text import Span
 from rag_resources.languages.prompts import prompt
 from rag_resources.providers.cache import Cache
@@ -151,18 +151,18 @@ class LanguageModelAnswerer:
         made_by = [PROMPT_FORM, asdict(self._options), MAX_ANSWER_TOKENS, self._checker.version]
         return f"{self._model.name} {self._prompt.version}-{canonical_hash(made_by)[:8]}"
 
-    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
+    def answer(self, question: str, passages: Sequence[SourcePassage]) -> Answer:
         """Answer a question. Same errors as `stream`.
 
         Returns:
-            `NOT_FOUND` if the model finds no answer, or none that its sources support.
+            One without sentences if the model finds no answer, or none that its sources support.
         """
-        return written_answer(list(self.stream(question, passages)))
+        return Answer(tuple(self.stream(question, passages)))
 
     def stream(
         self,
         question: str,
-        passages: Sequence[ScoredPassage],
+        passages: Sequence[SourcePassage],
         *,
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
@@ -204,7 +204,7 @@ class LanguageModelAnswerer:
             self._stored.put(key, StoredAnswer(tuple(kept), writing))
         on_end(writing)
 
-    def _context(self, passages: Sequence[ScoredPassage]) -> list[ScoredPassage]:
+    def _context(self, passages: Sequence[SourcePassage]) -> list[SourcePassage]:
         texts = fitted([own.text for own in passages], self._options.context_tokens)
         return [replace(own, text=text) for own, text in zip(passages, texts, strict=False)]
 
@@ -216,7 +216,7 @@ class LanguageModelAnswerer:
         self,
         question: str,
         asked: str,
-        context: Sequence[ScoredPassage],
+        context: Sequence[SourcePassage],
         on_end: Callable[[Writing], None],
     ) -> Generator[CitedSentence, None, None]:
         shape, sentence_shape = _shapes(len(context))
@@ -259,7 +259,7 @@ class LanguageModelAnswerer:
             raise InvalidAnswerError(message, model=self._model.name) from None
 
     def _checked(
-        self, question: str, text: str, ranks: Sequence[int], context: Sequence[ScoredPassage]
+        self, question: str, text: str, ranks: Sequence[int], context: Sequence[SourcePassage]
     ) -> CitedSentence | None:
         """Return a sentence with what supports it; None if it is dropped."""
         cited = [(rank, context[rank - 1].text) for rank in dict.fromkeys(ranks)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from rag_resources.core.messages import Message
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.languages.formats import long_day
 from rag_resources.languages.messages import render
 from rag_resources.languages.prompts import Prompt
@@ -24,7 +24,7 @@ _FORGED = re.compile(r"^(\s*)\[", re.MULTILINE)
 
 def answer_prompt(
     question: str,
-    passages: Sequence[ScoredPassage],
+    passages: Sequence[SourcePassage],
     instructions: Prompt,
     *,
     today: date,
@@ -50,7 +50,7 @@ def passages_as_data(passages: Sequence[str]) -> str:
     return "\n".join(_element(number, text) for number, text in enumerate(passages, start=1))
 
 
-def _passage(number: int, passage: ScoredPassage, language: str) -> str:
+def _passage(number: int, passage: SourcePassage, language: str) -> str:
     text = _FORGED.sub(r"\1(", passage.text)
     if not passage.origin:
         return _element(number, text)

@@ -225,8 +225,6 @@ def _searched_instead(asked: Asked, kept: KeptText) -> str | None:
 
 
 def _intent(asked: Asked) -> str | None:
-    if asked.reading:
-        return asked.reading.intent
     transformed = asked.retrieval.response.transformed
     return transformed.intent.value if transformed else None
 

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from rag_resources.answers.answerers import (
     Answerer,
-    ExtractiveAnswerer,
-    OpeningAnswerer,
+    QuotationAnswerer,
     Telling,
     build_answerer,
     write_answer,
@@ -28,12 +27,11 @@ from rag_resources.application.asked import AnswerMetadata, Asked
 from rag_resources.application.confidence import AnswerJudgement
 from rag_resources.application.searching import Searched, search_as_read
 from rag_resources.application.wiring import Answered
-from rag_resources.core.answers import NOT_FOUND, CitedSentence
+from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.messages import Message
-from rag_resources.core.reading import Reading
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.providers.cache import Cache
@@ -93,7 +91,7 @@ class Answers:
             conversation: The earlier questions, as they were searched, oldest first.
             ignored: Conditions that the question implies and that were revoked, by their text.
             literal: Whether the question is searched exactly as written: without implied
-                conditions, expansions or the conversation, and without asking back.
+                conditions, and without the conversation.
             search: The other arguments of `retrieve`; its filters always hold.
 
         Yields:
@@ -108,21 +106,15 @@ class Answers:
         search = {**search, "language": language}
         if literal:
             found = Searched(None, self.retrieve(question, **search), search)
-            yield from self._answered(question, found, told_in)
-            return
-        reading = QuestionReader(self.database, self.language_model).read(
-            question,
-            language=told_in,
-            turns=conversation,
-            filters=search.get("filters"),
-            ignored=ignored,
-        )
-        if reading.asks_back:
-            asked = self._asked_back(reading, told_in)
-            self.log(asked, told_in)
-            yield asked
-            return
-        found = search_as_read(reading, self.retrieve, search)
+        else:
+            reading = QuestionReader(self.database, self.language_model).read(
+                question,
+                language=told_in,
+                turns=conversation,
+                filters=search.get("filters"),
+                ignored=ignored,
+            )
+            found = search_as_read(reading, self.retrieve, search)
         yield from self._answered(question, found, told_in)
 
     def _answered(
@@ -130,26 +122,22 @@ class Answers:
     ) -> Generator[AnswerSentence | Asked, None, None]:
         """Answer from the retrieved passages; yields as `stream` does."""
         response = searched.retrieved.response
-        asks = searched.reading.searched if searched.reading else question
+        reading = searched.reading
+        focus = reading.focus if reading else question
+        asks = reading.searched if reading and self.language_model else focus
         started = time.monotonic()
-        reading = searched.reading if self.language_model is None else None
-        opens = reading is not None and reading.only_names_a_note(language)
-        asks_contents = reading is not None and reading.asks_what_a_note_says(language)
-        judged = (
-            None if opens else self._judged(asks, searched.retrieved, language, searched.search)
-        )
+        judged = self._judged(focus, searched, language)
         is_silent = judged is not None and judged.silence.is_silent
         written, telling = write_answer(
-            asks if reading is None else reading.besides_periods(language),
+            asks,
             () if is_silent else passages_of(response.results, language),
-            OpeningAnswerer(language, extracts=not opens)
-            if asks_contents
-            else self._answerer(language),
+            self._answerer(language),
             language=language,
+            focus=focus,
         )
         kept: list[AnswerSentence] = []
         waits_ms: list[float] = []
-        with closing(self._said(asks, written, searched, language)) as said:
+        with closing(self._said(focus, written, searched, language)) as said:
             for cited in said:
                 waits_ms.append(_ms_since(started))
                 kept.append(cited)
@@ -157,8 +145,7 @@ class Answers:
         stages = {"answer": _ms_since(started)} | (
             {"first_sentence": waits_ms[0]} if waits_ms else {}
         )
-        asked = self._finished(question, searched.retrieved, kept, telling, stages)
-        asked = replace(asked, reading=searched.reading)
+        asked = self._finished(question, searched, kept, telling, stages)
         if judged is not None:
             asked = replace(
                 asked,
@@ -182,29 +169,16 @@ class Answers:
                 for cited in self._cited(sentence, response.results):
                     notes |= {citation.note_id for citation in cited.citations}
                     yield cited
-        for file in searched.files:
-            if notes & set(file.note_ids):
+        for results in searched.files:
+            if notes & {own.note_id for own in results}:
                 continue
-            found = ExtractiveAnswerer(language).answer(
-                question, passages_of(file.results, language)
-            )
+            found = QuotationAnswerer(language).answer(question, passages_of(results, language))
             for sentence in found.sentences[:1]:
-                yield from self._cited(sentence, file.results)
+                yield from self._cited(sentence, results)
 
-    def _asked_back(self, reading: Reading, language: str) -> Asked:
-        """Return a clarifying question instead of an answer; nothing is searched."""
-        response = RetrievalResponse((), reading.question, "", "", 0.0, {})
-        answerer = ExtractiveAnswerer(language).name
-        return Asked(
-            CitedAnswer(reading.question, (), answerer, Message.ASKED_BACK),
-            Answered("–", response),
-            reading=reading,
-        )
-
-    def _judged(
-        self, question: str, retrieved: Answered, language: str, search: dict[str, Any]
-    ) -> AnswerJudgement | None:
+    def _judged(self, question: str, searched: Searched, language: str) -> AnswerJudgement | None:
         """Return whether to answer, and with which confidence; None if nothing was found."""
+        retrieved, search = searched.retrieved, searched.search
         response, filters = retrieved.response, search.get("filters")
         if response.error or not response.results or retrieved.config is None:
             return None
@@ -243,14 +217,14 @@ class Answers:
     def _finished(
         self,
         question: str,
-        retrieved: Answered,
+        searched: Searched,
         sentences: list[AnswerSentence],
         telling: Telling,
         stages: dict[str, float],
     ) -> Asked:
         """Return the whole answer, with its metadata and messages."""
-        response = retrieved.response
-        notice = "" if sentences else NOT_FOUND.text
+        response = searched.retrieved.response
+        notice = "" if sentences else Message.ANSWER_NOT_FOUND
         if telling.failure:
             response = replace(response, messages=(*response.messages, telling.failure))
         ending = telling.writing.ending
@@ -266,9 +240,10 @@ class Answers:
         )
         return Asked(
             CitedAnswer(question, tuple(sentences), telling.answerer, notice),
-            replace(retrieved, response=response),
+            replace(searched.retrieved, response=response),
             metadata,
             telling.interruption,
+            reading=searched.reading,
         )
 
 
@@ -283,7 +258,7 @@ def _confidence(
     """Return the confidence of an answer and of the passages that it was made from."""
     found = response.confidence
     own = judged.confidence if is_answered else Confidence({})
-    if own.bands and telling.answerer != ExtractiveAnswerer(language).name:
+    if own.bands and telling.answerer != QuotationAnswerer(language).name:
         own = Confidence({}, Message.CONFIDENCE_ANSWERER.format())
     bands = {**(found.bands if found else {}), **own.bands}
     missing = own.missing if is_answered else (found.missing if found else None)

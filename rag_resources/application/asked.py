@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from rag_resources.core.answer_log import Outcome
 from rag_resources.core.citations import CitedAnswer
 from rag_resources.core.confidence import Confidence, Silence
-from rag_resources.core.reading import Reading
+from rag_resources.core.question_reading import Reading
 
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
@@ -79,8 +79,6 @@ class Asked:
         """Whether the question was answered, and if not, why."""
         if self.error:
             return Outcome.FAILED
-        if self.reading and self.reading.asks_back:
-            return Outcome.ASKED_BACK
         if self.answer.found:
             return Outcome.ANSWERED
         is_withheld = self.silence is not None and self.silence.is_silent and self.silence.point

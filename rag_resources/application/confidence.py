@@ -8,7 +8,7 @@ import psycopg
 import structlog
 from pydantic import ValidationError
 
-from rag_resources.answers.answerers import sentence_model
+from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.answers.citing import passages_of
 from rag_resources.core.calibration import Calibrated
 from rag_resources.core.confidence import (
@@ -24,7 +24,6 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import RagError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import rank_sentences
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import told_from
@@ -52,7 +51,7 @@ class AnswerJudgement:
     """The judgement of an answer before it is written.
 
     Attributes:
-        confidence: The confidence of its first citation, for extractive answers.
+        confidence: The confidence of its first citation, for quotations.
         silence: Whether the answer is withheld.
     """
 
@@ -174,9 +173,7 @@ class Confidences:
         signals = answer_signals(
             query,
             response.results,
-            rank_sentences(
-                query, passages_of(response.results, language), sentence_model(), language
-            ),
+            QuotationAnswerer(language).ranked(query, passages_of(response.results, language)),
             language,
         )
         if signals is None:

@@ -1,13 +1,12 @@
 """Searches a question with its implied conditions, and each file that it names on its own."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters, narrowed
 from rag_resources.core.messages import Message
-from rag_resources.core.reading import Reading
+from rag_resources.core.question_reading import Reading
 from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 
@@ -18,31 +17,19 @@ ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
-    """The result of the search in one of several files that a question names."""
-
-    results: tuple[RetrievalResult, ...]
-
-    @property
-    def note_ids(self) -> Collection[UUID]:
-        """The notes of its passages."""
-        return {own.note_id for own in self.results}
-
-
-@dataclass(frozen=True, slots=True)
 class Searched:
     """A question with its result.
 
     Attributes:
         reading: The reading that was searched in the end; None if the question was searched as is.
-        files: The result in each file, if the question names several.
+        files: The results in each file, if the question names several.
         search: The arguments of the retrieval.
     """
 
     reading: Reading | None
     retrieved: "Answered"
     search: dict[str, Any]
-    files: tuple[FoundFile, ...] = ()
+    files: tuple[tuple[RetrievalResult, ...], ...] = ()
 
 
 def search_as_read(
@@ -87,9 +74,7 @@ def _each_file(
     wanted = search.get("top_k") or (config.top_k.final if config else 0)
     shares = shares_of([own.response.results for own in every], wanted)
     response = _merged([own.response for own in every], shares)
-    return Searched(
-        reading, replace(every[0], response=response), given, tuple(map(FoundFile, shares))
-    )
+    return Searched(reading, replace(every[0], response=response), given, tuple(shares))
 
 
 def shares_of(found: Sequence[tuple[ResultT, ...]], wanted: int) -> list[tuple[ResultT, ...]]:

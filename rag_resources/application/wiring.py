@@ -59,7 +59,6 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.documents import Documents
     from rag_resources.application.evaluation_requests import EvaluationRequests
     from rag_resources.application.evaluations import Evaluations
-    from rag_resources.application.glossary import Glossary
     from rag_resources.application.golden import Golden
     from rag_resources.application.graph import Graph
     from rag_resources.application.indexing import Indexing
@@ -148,13 +147,6 @@ class Application:
         from rag_resources.application.answer_log import AnswerLog
 
         return AnswerLog(self.database, self.settings, self.answer_writer)
-
-    @property
-    def glossary(self) -> "Glossary":
-        """The abbreviations in questions and their expansions."""
-        from rag_resources.application.glossary import Glossary
-
-        return Glossary(self.database)
 
     @property
     def golden(self) -> "Golden":

@@ -139,13 +139,14 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
     from rich.text import Text
 
     from rag_resources.core.markdown import marks_of
-    from rag_resources.core.text import Span
     from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
     start, end = result.matched_bounds
-    best_sentences = result.best_sentences or Span(start, start)
-    best_start, best_end = best_sentences.start, best_sentences.end
+    before = start - result.start_char
+    best_start, best_end = (
+        own + before for own in result.matched_window or (result.start_char, result.start_char)
+    )
     first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
     last = min(len(text), first + SHOWN_CHARS)
 

@@ -167,7 +167,6 @@ _OUTCOMES = {
     "answered": Message.OUTCOME_ANSWERED,
     "missed": Message.OUTCOME_MISSED,
     "withheld": Message.OUTCOME_WITHHELD,
-    "asked_back": Message.OUTCOME_ASKED_BACK,
     "failed": Message.OUTCOME_FAILED,
 }
 _VERDICTS = {"up": Message.VERDICT_UP, "down": Message.VERDICT_DOWN}

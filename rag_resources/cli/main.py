@@ -22,7 +22,6 @@ from rag_resources.cli import (
     evaluate,
     experiment,
     feedback,
-    glossary,
     golden,
     ingest,
     init,
@@ -95,7 +94,6 @@ app.add_typer(notes.app)
 app.add_typer(documents.app)
 app.add_typer(golden.app)
 app.add_typer(feedback.app)
-app.add_typer(glossary.app)
 app.add_typer(key.app)
 app.add_typer(tenant.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)

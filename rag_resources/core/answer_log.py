@@ -25,9 +25,6 @@ class Outcome(StrEnum):
     WITHHELD = "withheld"
     """Something was found, but the answer was withheld because it was probably false."""
 
-    ASKED_BACK = "asked_back"
-    """The question did not say what it was about, and was asked back."""
-
     FAILED = "failed"
     """Nothing could be searched, or the answer was cut off."""
 
@@ -231,7 +228,7 @@ class AnswerFigures:
 def figures_of(asked: Sequence[AskedQuestion]) -> AnswerFigures:
     """Return the figures of logged questions."""
     counts = {outcome: sum(own.outcome is outcome for own in asked) for outcome in Outcome}
-    searched = len(asked) - counts[Outcome.FAILED] - counts[Outcome.ASKED_BACK]
+    searched = len(asked) - counts[Outcome.FAILED]
     silent = counts[Outcome.MISSED] + counts[Outcome.WITHHELD]
     measured = [own.false_answers for own in asked if own.false_answers is not None]
     latencies = [own.latency_ms for own in asked]

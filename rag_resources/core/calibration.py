@@ -72,7 +72,7 @@ class AskedQuestion:
         found = self.signals or {}
         own = {signal: found[signal] for signal in SIGNALS[claim] if signal in found}
         # Without a possible sentence there is nothing to claim about it.
-        return {} if Signal.ODDS in SIGNALS[claim] and Signal.ODDS not in own else own
+        return {} if Signal.SENTENCE in SIGNALS[claim] and Signal.SENTENCE not in own else own
 
 
 @dataclass(frozen=True, slots=True)

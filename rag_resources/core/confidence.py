@@ -25,12 +25,11 @@ class Signal(StrEnum):
     LENGTH = "length"
     SCORE = "score"
     GAP = "gap"
-    ODDS = "odds"
+    SENTENCE = "sentence"
     LEAD = "lead"
+    SIMILARITY = "similarity"
     COVERAGE = "coverage"
     CONTEXT = "context"
-    PASSAGE = "passage"
-    KIND = "kind"
 
 
 Signals = Mapping[Signal, float]

@@ -4,15 +4,14 @@ Of sixteen signals, these three separated right from wrong responses best, on th
 for such choices; docs/measurements.md has figures. The scores of the lists alone did worse.
 """
 
-import math
 from collections.abc import Sequence
 
 from rag_resources.core.confidence import Signal
-from rag_resources.core.sentence_ranking import KIND_FEATURES, RankedSentence, SentenceFeature
+from rag_resources.core.quotation import RankedSentence, says_something
 from rag_resources.core.types import RetrievalResult
 from rag_resources.core.wording import content
 
-SIGNALS_VERSION = "signals-1"
+SIGNALS_VERSION = "signals-2"
 """Change this whenever the same answer may get other signals."""
 
 
@@ -43,9 +42,6 @@ def signals_of(
     }
 
 
-_CAP = 20.0
-
-
 def answer_signals(
     query: str, results: Sequence[RetrievalResult], ranked: Sequence[RankedSentence], language: str
 ) -> dict[Signal, float] | None:
@@ -59,32 +55,24 @@ def answer_signals(
 
     Returns:
         `drop` and `length` as in `signals_of`; `score`, the first result's score, and `gap`, how
-        far that is above the second one. For the first sentence: `odds`, the logarithm of its odds;
-        `lead`, how far that is above the next sentence's; `coverage`, `context` and `passage` as in
-        `SentenceFeature`; `kind`, whether the kind of answer asked for is there. None if no
-        sentence shares a word with the question, because nothing is answered then.
+        far that is above the second one. For the first sentence: `sentence`, its score; `lead`, how
+        far that is above the next sentence's; `similarity`, `coverage` and `context` as in
+        `RankedSentence`. None if nothing is answered: see `quotation.quote`.
     """
-    if not any(item.shares_words for item in ranked):
+    if not says_something(ranked):
         return None
     first = ranked[0]
-    odds = [_log_odds(item) for item in ranked[:2]]
     return {
         Signal.DROP: results[0].score - results[-1].score,
         Signal.LENGTH: float(len(content(query, language))),
         Signal.SCORE: results[0].score,
         Signal.GAP: results[0].score - results[1].score if len(results) > 1 else results[0].score,
-        Signal.ODDS: odds[0],
-        Signal.LEAD: odds[0] - odds[1] if len(odds) > 1 else _CAP,
-        Signal.COVERAGE: first.features[SentenceFeature.COVERAGE],
-        Signal.CONTEXT: first.features[SentenceFeature.CONTEXT],
-        Signal.PASSAGE: first.features[SentenceFeature.PASSAGE],
-        Signal.KIND: math.fsum(first.features[feature] for feature in KIND_FEATURES),
+        Signal.SENTENCE: first.score,
+        Signal.LEAD: first.score - ranked[1].score if len(ranked) > 1 else first.score,
+        Signal.SIMILARITY: first.similarity,
+        Signal.COVERAGE: first.coverage,
+        Signal.CONTEXT: first.context,
     }
-
-
-def _log_odds(sentence: RankedSentence) -> float:
-    odds = sentence.odds
-    return max(-_CAP, min(_CAP, math.log(odds))) if odds > 0 else -_CAP
 
 
 def _matched(result: RetrievalResult) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from rag_resources.core.answers import Answer, sentence_texts
+from rag_resources.core.answers import Answer
 from rag_resources.core.rules import rules
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
@@ -108,7 +108,8 @@ class JudgeSummary:
 
 def claims(answer: str) -> list[str]:
     """Return the sentences of an answer that claim something checkable."""
-    return [text for text in sentence_texts(answer) if content(text)]
+    texts = (" ".join(answer[span.start : span.end].split()) for span in sentences(answer))
+    return [text for text in texts if content(text)]
 
 
 def judgement_of(

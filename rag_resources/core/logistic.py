@@ -1,7 +1,6 @@
 """A logistic model over named features: its weights, and the probability that it gives.
 
-The ranking of sentences (`core.sentence_ranking`) and the
-confidence of a response (`core.confidence`) are such models. Fitting one belongs in
+The confidence of a response (`core.confidence`) is such a model. Fitting one belongs in
 `core.logistic_training`.
 """
 

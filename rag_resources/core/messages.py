@@ -99,8 +99,6 @@ class Message:
     ANSWER_COST: Template
     ANSWER_TOKENS: Template
     ANSWER_ID: Template
-    ASKED_BACK: Template
-    ASKED_OPINION: Template
     ASKED_FILE_MISSING: Template
     ASKED_DROPPED: Template
     ASKED_IMPLIED: Template
@@ -1433,12 +1431,6 @@ class Message:
     HELP_ASK_AFTER: Template
     HELP_ASK_IGNORE: Template
     HELP_ASK_LITERAL: Template
-    HELP_GLOSSARY: Template
-    HELP_GLOSSARY_LIST: Template
-    HELP_GLOSSARY_ADD: Template
-    HELP_GLOSSARY_REMOVE: Template
-    HELP_ABBREVIATION: Template
-    HELP_EXPANSION: Template
     HELP_FEEDBACK: Template
     HELP_ANSWER_ID: Template
     HELP_VERDICT: Template
@@ -1611,14 +1603,7 @@ class Message:
     VERDICT_DOWN: Template
     ANSWER_GIVEN: Template
     ASKED_SEARCHED: Template
-    COLUMN_ABBREVIATION: Template
-    COLUMN_EXPANSION: Template
-    GLOSSARY_WRITTEN: Template
-    GLOSSARY_REMOVED: Template
-    GLOSSARY_UNKNOWN: Template
-    GLOSSARY_INVALID: Template
     ASK_AFTER_UNKNOWN: Template
-    OUTCOME_ASKED_BACK: Template
     OUTCOME_ANSWERED: Template
     OUTCOME_MISSED: Template
     OUTCOME_WITHHELD: Template

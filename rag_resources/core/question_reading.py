@@ -1,28 +1,24 @@
-"""Finds the signs in a question: its intent and complexity, and the periods, files and names in it.
+"""What a question says of itself: the periods, files and names in it, and whether it goes on.
 
 It uses rules, without a model and without look-ups: `answers.reading` finds out whether a file or a
-name exists. What a conversation carries over is in `core.conversation`. The rules are in
-`languages/*/rules/questions.toml`, under `reading`.
+name exists. The words are in `languages/*/rules/questions.toml`.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any
+from uuid import UUID
 
-from rag_resources.core.query import Intent, classify, decompose
-from rag_resources.core.rules import question_rules, word_rules
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.rules import question_rules
 from rag_resources.core.wording import content, fold, names, word_set
 
-OPINION = "opinion"
-CLARIFICATION = "clarification"
-"""Two intents besides those of `core.query.Intent`; only the latter decide how to search."""
-
-_MANY_WORDS = 8
 _MAX_PHRASES = 60
 _LONGEST_NAME = 4
 _WORDS_BEFORE = 6
@@ -41,19 +37,6 @@ _CAPITALISED = re.compile(
 )
 
 
-class Complexity(StrEnum):
-    """How many things a question asks for."""
-
-    SIMPLE = "simple"
-    """One thing."""
-
-    COMPOUND = "compound"
-    """Several questions in one."""
-
-    COMPLEX = "complex"
-    """One question that needs several things to be put together."""
-
-
 @dataclass(frozen=True, slots=True)
 class Period:
     """A time that a question names.
@@ -69,161 +52,132 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
-    """A kind of note and a month that a question names, as in "the minutes of March".
-
-    Attributes:
-        year: None if the question names none.
-        month_name: As the question names it, in small letters without accents.
-    """
-
-    text: str
-    word: str
-    month: int
-    year: int | None
-    month_name: str
-
-    @property
-    def shown(self) -> str:
-        """What it stands for, as "acta, marzo 2025"."""
-        when = f"{self.month_name} {self.year}" if self.year else self.month_name
-        return f"{self.word}, {when}"
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionSigns:
-    """The signs in a question.
+    """What a question names.
 
     Attributes:
-        intent: One of `Intent`, or `OPINION`, or `CLARIFICATION` if nothing says what it is about.
-        periods: The periods it names, in order.
-        titled: The kinds of note with a month that it names, in order.
+        periods: The periods, in order.
         file_names: Words that look like the name of a file, such as "plan.pdf".
         phrases: Other possible names of files: such a word with the words before it, since names
             may have spaces; quoted text; or words with a figure.
         names: Capitalised words inside the question, adjacent ones together.
-        people: Those names that the question treats as somebody who says something.
-        abbreviations: Words that may be abbreviations.
     """
 
-    intent: str
-    complexity: Complexity
     periods: tuple[Period, ...] = ()
-    titled: tuple[Titled, ...] = ()
     file_names: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    people: tuple[str, ...] = ()
-    abbreviations: tuple[str, ...] = ()
+
+
+class ImpliedKind(StrEnum):
+    """Why a condition is implied."""
+
+    PERIOD = "period"
+    FILE = "file"
+    NAME = "name"
+    """A value of documents' metadata, such as an author."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Patterns:
-    opinion: re.Pattern[str]
-    pronouns: re.Pattern[str]
-    not_pronouns: re.Pattern[str]
-    months: tuple[str, ...]
-    year: tuple[re.Pattern[str], ...]
-    month: tuple[re.Pattern[str], ...]
-    titled: tuple[re.Pattern[str], ...]
-    contents: re.Pattern[str]
-    empty: frozenset[str]
+class Implied:
+    """A condition that a question implies.
+
+    Attributes:
+        text: The condition as the question names it; passing it in `ignored` revokes it.
+        shown: Its meaning for people: a name, a period.
+        filters: The condition.
+    """
+
+    kind: ImpliedKind
+    text: str
+    shown: str
+    filters: RetrievalFilters
+
+    def to_json(self) -> dict[str, str]:
+        """Return the camelCase form."""
+        return {"kind": self.kind.value, "text": self.text, "value": self.shown}
 
 
-@cache
-def _patterns(language: str) -> _Patterns:
-    found: dict[str, Any] = question_rules(language).reading
-    months = "|".join(found["months"])
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question as it is searched.
 
-    def whole(expressions: Sequence[str]) -> re.Pattern[str]:
-        return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
+    Attributes:
+        question: As it was asked.
+        searched: The text that is searched.
+        filters: The caller's conditions with the implied ones.
+        implied: The conditions that the question names; not those that were revoked.
+        files: The notes of each file that it names, if it names several; each is searched.
+        focus: The text by whose words sentences are chosen: of a question that goes on from another
+            its own, if it has any.
+        notes: Messages about it for people.
+    """
 
-    def each(expressions: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(rf"\b{own.replace('{months}', months)}\b") for own in expressions)
+    question: str
+    searched: str
+    filters: RetrievalFilters | None = None
+    implied: tuple[Implied, ...] = ()
+    files: tuple[tuple[UUID, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    focus: str = ""
 
-    return _Patterns(
-        whole(found["opinion"]),
-        whole(found["pronouns"]),
-        re.compile("|".join(rf"\b(?:{own})" for own in found["not_pronouns"])),
-        tuple(found["months"]),
-        each(found["year"]),
-        each(found["month"]),
-        each(found["titled"]),
-        whole(found["contents"]),
-        frozenset(found["empty"]),
-    )
+    def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
+        """Return it with the caller's conditions only, and a note that says why."""
+        return replace(self, filters=filters, implied=(), files=(), notes=(*self.notes, note))
+
+    def reworded(self, render: Callable[[str], str]) -> "Reading":
+        """Return it with its messages rendered, for instance in another language."""
+        return replace(self, notes=tuple(map(render, self.notes)))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The messages for people: what was searched instead, under which conditions, and notes."""
+        searched = Message.ASKED_CARRIED.format(searched=self.searched)
+        return (
+            *((searched,) if self.searched != self.question else ()),
+            *(Message.ASKED_ONLY.format(value=own.shown, text=own.text) for own in self.implied),
+            *self.notes,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {
+            "searched": self.searched,
+            "implied": [own.to_json() for own in self.implied],
+            "notes": list(self.notes),
+        }
 
 
 def read_question(question: str, language: str = "es") -> QuestionSigns:
-    """Read a question by the rules of its language.
-
-    Args:
-        question: As it was asked, or completed from a conversation.
-        language: The question's language.
-    """
-    line = " ".join(fold(question).split())
-    periods, titled = _periods(line, language), _titled(line, language)
-    file_names = tuple(dict.fromkeys(match[0] for match in _FILE.finditer(question)))
-    intent = _intent(question, language)
+    """Return what a question names, by the rules of its language."""
     return QuestionSigns(
-        intent,
-        _complexity(question, intent, len(file_names), language),
-        tuple(own for own in periods if not any(own.text in kind.text for kind in titled)),
-        titled,
-        file_names,
+        _periods(" ".join(fold(question).split()), language),
+        tuple(dict.fromkeys(match[0] for match in _FILE.finditer(question))),
         _phrases(question),
-        inner_names(question),
-        _people(line, inner_names(question), language),
-        tuple(dict.fromkeys(match[0] for match in _TOKEN.finditer(question))),
+        _inner_names(question),
     )
 
 
-def says_nothing(question: str, language: str = "es") -> bool:
-    """Whether no word of a question says what it is about."""
-    ignored = _patterns(language).empty | frozenset(word_rules(language).stop.split())
-    return not (word_set(question) - ignored or re.search(r"\d", question))
-
-
-def asks_for_contents(question: str, language: str = "es") -> bool:
-    """Whether a question asks for no more than what is said, as in "what was decided?"."""
-    line = " ".join(fold(question).split())
-    return says_nothing(_patterns(language).contents.sub(" ", line), language)
-
-
-def begins_with_and(question: str, language: str = "es") -> bool:
-    """Whether a question goes on from something said before, as in "and how long did it last?"."""
+def goes_on(question: str, language: str = "es") -> bool:
+    """Whether a question goes on from one before: it begins with "and", or has one content word."""
     first, *_ = [*re.findall(r"\w+", fold(question)), ""]
-    return first in question_rules(language).joiners["and"]
+    is_joined = first in question_rules(language).joiners["and"]
+    return is_joined or len(content(question, language)) <= 1
 
 
-@cache
-def interrogatives(language: str = "es") -> frozenset[str]:
-    """Return the folded interrogatives of a language."""
-    return frozenset(map(fold, question_rules(language).interrogatives))
+def invents_nothing(question: str, turns: Sequence[str]) -> bool:
+    """Whether all names and figures of a rewritten question are in some of the turns.
+
+    Args:
+        question: As a language model wrote it.
+        turns: The questions it was made from: the earlier ones, and the last one.
+    """
+    said = "\n".join(turns)
+    figures = set(re.findall(r"\d+", question)) <= set(re.findall(r"\d+", said))
+    return figures and names(question) <= word_set(said)
 
 
-def asks_one_thing(question: str, language: str = "es") -> bool:
-    """Whether a question has an interrogative and one content word at most, as "how long?"."""
-    has_interrogative = not interrogatives(language).isdisjoint(word_set(question))
-    return has_interrogative and len(content(question, language)) <= 1
-
-
-def empty_words(language: str = "es") -> frozenset[str]:
-    """Return the folded words that do not say what a question is about, besides stop words."""
-    return _patterns(language).empty
-
-
-def refers_back(question: str, language: str = "es") -> bool:
-    """Whether a question has a word that refers to something named before."""
-    patterns = _patterns(language)
-    line = " ".join(fold(question).split())
-    # "él" is a pronoun, "el" an article: folding makes them one.
-    accented = re.search(r"\bél\b", question.casefold()) is not None
-    rest = patterns.not_pronouns.sub(" · ", line)
-    return accented or patterns.pronouns.search(rest) is not None
-
-
-def inner_names(question: str) -> tuple[str, ...]:
+def _inner_names(question: str) -> tuple[str, ...]:
     """Return a question's capitalised words, adjacent ones together, without its first word."""
     known = names(question)
     found = []
@@ -236,74 +190,29 @@ def inner_names(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def period_filter(periods: Sequence[Period]) -> tuple[datetime, datetime]:
-    """Return the start of the first and the end of the last of some periods."""
-    return min(own.start for own in periods), max(own.end for own in periods)
-
-
-def _intent(question: str, language: str) -> str:
-    if says_nothing(question, language):
-        return CLARIFICATION
-    line = " ".join(fold(question).split())
-    if _patterns(language).opinion.search(line):
-        return OPINION
-    return classify(question, language).value
-
-
-def _complexity(question: str, intent: str, files: int, language: str) -> Complexity:
-    if decompose(question, language):
-        return Complexity.COMPOUND
-    words = len(content(question, language))
-    if (
-        intent == Intent.COMPARATIVE
-        or files > 1
-        or (intent == Intent.CAUSAL and words > _MANY_WORDS)
-    ):
-        return Complexity.COMPLEX
-    return Complexity.SIMPLE
+@cache
+def _patterns(language: str) -> tuple[list[str], list[re.Pattern[str]], list[re.Pattern[str]]]:
+    """Return the months, and the patterns of a month of a year and of a year."""
+    found = question_rules(language).reading
+    months = "|".join(found["months"])
+    month = [re.compile(rf"\b{own.replace('{months}', months)}\b") for own in found["month"]]
+    return found["months"], month, [re.compile(rf"\b{own}\b") for own in found["year"]]
 
 
 def _periods(line: str, language: str) -> tuple[Period, ...]:
-    patterns = _patterns(language)
+    months, month_patterns, year_patterns = _patterns(language)
     found: dict[int, Period] = {}
-    for pattern in patterns.month:
+    for pattern in month_patterns:
         for match in pattern.finditer(line):
-            month = patterns.months.index(match["month"]) + 1
-            found[match.start()] = Period(match[0], *_month(int(match["year"]), month))
-    for pattern in patterns.year:
+            start = datetime(int(match["year"]), months.index(match["month"]) + 1, 1, tzinfo=UTC)
+            later, last = divmod(start.month, 12)
+            end = start.replace(year=start.year + later, month=last + 1)
+            found[match.start()] = Period(match[0], start, end)
+    for pattern in year_patterns:
         for match in pattern.finditer(line):
-            year = int(match["year"])
-            period = Period(
-                match[0], datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-            )
+            start = datetime(int(match["year"]), 1, 1, tzinfo=UTC)
+            period = Period(match[0], start, start.replace(year=start.year + 1))
             found.setdefault(match.start(), period)
-    return tuple(found[at] for at in sorted(found))
-
-
-def _month(year: int, month: int) -> tuple[datetime, datetime]:
-    later, last = divmod(month, 12)
-    return datetime(year, month, 1, tzinfo=UTC), datetime(year + later, last + 1, 1, tzinfo=UTC)
-
-
-def _people(line: str, found: Sequence[str], language: str) -> tuple[str, ...]:
-    rules: list[str] = question_rules(language).reading["people"]
-
-    def is_asked_about(name: str) -> bool:
-        folded = re.escape(" ".join(fold(name).split()))
-        return any(re.search(rf"\b{own.replace('{name}', folded)}\b", line) for own in rules)
-
-    return tuple(filter(is_asked_about, found))
-
-
-def _titled(line: str, language: str) -> tuple[Titled, ...]:
-    patterns = _patterns(language)
-    found: dict[int, Titled] = {}
-    for pattern in patterns.titled:
-        for match in pattern.finditer(line):
-            month = patterns.months.index(match["month"]) + 1
-            year = int(match["year"]) if match["year"] else None
-            titled = Titled(match[0], match["word"], month, year, match["month"])
-            found.setdefault(match.start(), titled)
     return tuple(found[at] for at in sorted(found))
 
 

@@ -64,9 +64,7 @@ class QuestionRules:
         intents: Regular expressions by intent, in the order in which they are tried.
         coordinated: Expressions for a further question inside the question marks of the first;
             empty in a language without rules for it.
-        kinds: Regular expressions by the kind of answer asked for, in the order in which they are
-            tried.
-        reading: Rules for the signs in a question; see `core.question_reading`.
+        reading: Rules for the periods that a question names; see `core.question_reading`.
     """
 
     idioms: list[str]
@@ -74,24 +72,8 @@ class QuestionRules:
     tags: list[str]
     interrogatives: list[str]
     intents: dict[str, list[str]]
-    kinds: dict[str, list[str]]
     coordinated: dict[str, list[str]] = field(default_factory=dict)
     reading: dict[str, list[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRules:
-    """Regular expressions of sentences.
-
-    Attributes:
-        held: By the kind of answer that a matching one may hold.
-        prices: Of the beginning of a sentence that tells the price of what was named before.
-        causes: Of the beginning of a sentence that tells the cause of what was named before.
-    """
-
-    held: dict[str, list[str]]
-    prices: list[str]
-    causes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +119,6 @@ class Rules:
     prefix: PrefixRules
     words: WordRules
     questions: QuestionRules
-    answers: AnswerRules
     graph: GraphRules
 
 
@@ -161,7 +142,6 @@ def bind(
         "prefix": PrefixRules,
         "words": WordRules,
         "questions": QuestionRules,
-        "answers": AnswerRules,
         "graph": GraphRules,
     }
     _bound[:] = [Rules(**{name: kinds[name](**data) for name, data in files.items()})]

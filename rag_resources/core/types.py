@@ -17,6 +17,26 @@ from rag_resources.core.query import TransformedQuery
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.text import Span
 
+
+class ScoredSpan(NamedTuple):
+    """A range of a text with a score in [0, 1]."""
+
+    start: int
+    end: int
+    score: float
+
+    def overlaps(self, span: Span) -> bool:
+        """Whether it has a character in common with a span."""
+        return self.start < span.end and span.start < self.end
+
+    def moved(self, offset: int) -> "ScoredSpan":
+        """Return it in a text that begins this many characters earlier."""
+        return ScoredSpan(self.start + offset, self.end + offset, self.score)
+
+
+Windows = tuple[ScoredSpan, ...]
+"""The windows of a chunk with their similarity to a question, the nearest first."""
+
 Vectors = npt.NDArray[np.float32]
 """Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
 
@@ -165,8 +185,7 @@ class RetrievalResult:
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
         document: Further facts about it as a part of its document; None without a place.
-        matched_window: Offsets in the note of the few sentences that matched best; None if no
-            windows were searched.
+        windows: Its windows, as offsets in the note; empty if no windows were searched.
         causal_path: The entities through which the graph found it, start to end; empty if the
             graph did not find it. Property 23.
     """
@@ -187,7 +206,7 @@ class RetrievalResult:
     start_char: int = 0
     place: DocumentPlace | None = None
     document: DocumentPassage | None = None
-    matched_window: tuple[int, int] | None = None
+    windows: Windows = ()
     causal_path: tuple[UUID, ...] = ()
 
     @property
@@ -196,13 +215,9 @@ class RetrievalResult:
         return self.start_char + len(self.content)
 
     @property
-    def best_sentences(self) -> Span | None:
-        """The sentences that matched best, in `expanded_content`; None if unknown."""
-        if self.matched_window is None:
-            return None
-        start, end = self.matched_window
-        before = self.matched_bounds[0] - self.start_char
-        return Span(start + before, end + before)
+    def matched_window(self) -> tuple[int, int] | None:
+        """Offsets in the note of the sentences that matched best; None if unknown."""
+        return self.windows[0][:2] if self.windows else None
 
     @property
     def label(self) -> str:

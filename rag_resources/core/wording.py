@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from rag_resources.core.rules import word_rules
@@ -17,6 +17,7 @@ from rag_resources.core.text import Span, without
 
 _CODE = r"\d+[^\W\d_](?![^\W_])"  # As "448A" or "24h"; it is a number too.
 _WORD = re.compile(rf"[^\W\d_][^\W_]*|{_CODE}")
+_PART = re.compile(r"\w+")
 _NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _SENTENCE_END = frozenset('.!?:…»"“”\n')
@@ -126,9 +127,24 @@ def _snowball() -> Any:
     return snowballstemmer.stemmer("spanish")
 
 
+@lru_cache(maxsize=50_000)
+def _stemmed(word: str) -> str:
+    found: str = _snowball().stemWord(word)
+    return found
+
+
 def _searched_stems(word: str) -> frozenset[str]:
-    stemmed: list[str] = _snowball().stemWords([word.lower(), fold(word)])
-    return frozenset(stemmed)
+    return frozenset((_stemmed(word.lower()), _stemmed(fold(word))))
+
+
+def stems(text: str, language: str = "es") -> frozenset[str]:
+    """Return Snowball's stems of the folded words of a text, and its figures, without stop words.
+
+    Stems are made as in Spanish in any language, to be compared with those of the notes.
+    """
+    silent = _words(language).silent
+    words = (word for word in _PART.findall(fold(text)) if word not in silent)
+    return frozenset(_stemmed(word) for word in words if len(word) > 1 or word.isdigit())
 
 
 def numbers(text: str, language: str = "es") -> frozenset[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from rag_resources.answers.answerers import ExtractiveAnswerer, sentence_model
+from rag_resources.answers.answerers import QuotationAnswerer, quotation_weights
 from rag_resources.answers.citing import passages_of
 from rag_resources.core.answer_metrics import (
     FIRST_CITATION,
@@ -20,14 +20,14 @@ from rag_resources.core.answer_metrics import (
     cited_ranges,
     summarize_answers,
 )
-from rag_resources.core.answers import Answer, answer_of
+from rag_resources.core.answers import Answer
 from rag_resources.core.calibration import AskedQuestion, calibrate
 from rag_resources.core.confidence import Claim
 from rag_resources.core.confidence_signals import SIGNALS_VERSION, answer_signals, signals_of
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.passage_metrics import golden_ranges
-from rag_resources.core.sentence_ranking import RankedSentence, SentenceModel, rank_sentences
+from rag_resources.core.quotation import RankedSentence, quote
 from rag_resources.core.silence import ALLOWED_MISSES
 
 
@@ -46,34 +46,26 @@ class Answering:
 
 def told_from(language: str) -> str:
     """Return name and version of what the signals of answers in a language are computed from."""
-    return f"{ExtractiveAnswerer(language).name}, {SIGNALS_VERSION}"
+    return f"{QuotationAnswerer(language).name}, {SIGNALS_VERSION}"
 
 
-def ranked_sentences(
-    outcome: QueryOutcome, language: str, model: SentenceModel | None = None
-) -> list[RankedSentence]:
-    """Return the sentences of what a user gets, the most likely to answer first.
-
-    Args:
-        outcome: The question's retrieval.
-        language: The question's language.
-        model: Ranks the sentences; None takes the one that ships with the package.
-    """
+def _ranked(outcome: QueryOutcome, language: str) -> list[RankedSentence]:
+    """Return the sentences of what a user gets, the most likely to answer first."""
     passages = passages_of(outcome.context, language)
-    return rank_sentences(outcome.golden.query, passages, model or sentence_model(), language)
+    return QuotationAnswerer(language).ranked(outcome.golden.query, passages)
+
+
+def _quoted(outcome: QueryOutcome, language: str) -> Answer:
+    return quote(_ranked(outcome, language), quotation_weights())
 
 
 def first_answer(outcome: QueryOutcome, language: str) -> Citations:
     """Return what the answer to a question cites; empty if nothing is said."""
-    return cited_ranges(answer_of(ranked_sentences(outcome, language)), outcome.context)
+    return cited_ranges(_quoted(outcome, language), outcome.context)
 
 
 def asked_question(
-    outcome: QueryOutcome,
-    language: str,
-    *,
-    citations: Citations | None = None,
-    model: SentenceModel | None = None,
+    outcome: QueryOutcome, language: str, *, citations: Citations | None = None
 ) -> AskedQuestion:
     """Return the signals of a question's response, and which claims about it were true.
 
@@ -81,12 +73,13 @@ def asked_question(
         outcome: The retrieval without hidden notes.
         language: The question's language.
         citations: Those of its answer; None answers with sentences of the passages.
-        model: As for `ranked_sentences`.
     """
     entry, shown = outcome.golden, outcome.context
     relevant = frozenset(entry.relevant_note_ids)
-    ranked = ranked_sentences(outcome, language, model)
-    cited = cited_ranges(answer_of(ranked), shown) if citations is None else citations
+    ranked = _ranked(outcome, language)
+    cited = (
+        cited_ranges(quote(ranked, quotation_weights()), shown) if citations is None else citations
+    )
     targets = golden_ranges(entry.relevant_note_ids, outcome.places)
     true = {
         Claim.RESULTS: outcome.is_served,
@@ -103,11 +96,9 @@ def asked_question(
     return AskedQuestion(_key(outcome), relevant, signals, true)
 
 
-def hidden_question(
-    outcome: QueryOutcome, language: str, *, model: SentenceModel | None = None
-) -> AskedQuestion:
+def hidden_question(outcome: QueryOutcome, language: str) -> AskedQuestion:
     """Return the signals of a question's response while its relevant notes were hidden."""
-    ranked = ranked_sentences(outcome, language, model)
+    ranked = _ranked(outcome, language)
     query, shown = outcome.golden.query, outcome.context
     return AskedQuestion(
         key=uuid5(_key(outcome), "hidden"),
@@ -143,7 +134,7 @@ def evaluate_answers(
         if not outcome.degraded:
             cases.append(asked_question(outcome, language, citations=own.citations or ()))
     cases += [hidden_question(item, language) for item in hidden if not item.degraded]
-    answerer = judgements.info.answerer if judgements else ExtractiveAnswerer(language).name
+    answerer = judgements.info.answerer if judgements else QuotationAnswerer(language).name
     made = calibrate(cases, claims=(Claim.CITATION, Claim.ANSWERABLE)) if cases else None
     return summarize_answers(answerer, answers, made, allowed_misses=answering.allowed_misses)
 
@@ -153,7 +144,7 @@ def _evaluated(
 ) -> EvaluatedAnswer:
     answer: Answer | None
     if judgements is None or not outcome.context:
-        answer = answer_of(ranked_sentences(outcome, language))
+        answer = _quoted(outcome, language)
     else:
         judged = judgements.answers.get(outcome.key)
         answer = judged.answer if judged else None

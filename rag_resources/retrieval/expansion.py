@@ -6,7 +6,7 @@ from uuid import UUID
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
 from rag_resources.core.text import Span
-from rag_resources.core.types import RetrievalResult, ScoredChunk
+from rag_resources.core.types import RetrievalResult, ScoredChunk, Windows
 from rag_resources.store.passages import Passage
 
 Sentences = Callable[[str], Sequence[Span]]
@@ -41,7 +41,7 @@ def results(
     chunks: Sequence[ScoredChunk],
     passages: Mapping[UUID, Passage],
     windows: Mapping[UUID, Span],
-    matched: Mapping[UUID, Span],
+    matched: Mapping[UUID, Windows],
 ) -> tuple[RetrievalResult, ...]:
     """Return the results, in order. Property 5.
 
@@ -49,21 +49,21 @@ def results(
         chunks: In the order of the results.
         passages: By chunk id.
         windows: The widened span of each in its note, by chunk id; without one, it stands alone.
-        matched: The sentences that matched best, in the chunk, by chunk id.
+        matched: The windows of each in the chunk, by chunk id.
     """
     return tuple(
         _result(
             chunk,
             passages[chunk.chunk_id],
             windows.get(chunk.chunk_id),
-            matched.get(chunk.chunk_id),
+            matched.get(chunk.chunk_id, ()),
         )
         for chunk in chunks
     )
 
 
 def _result(
-    item: ScoredChunk, passage: Passage, window: Span | None, matched: Span | None
+    item: ScoredChunk, passage: Passage, window: Span | None, matched: Windows
 ) -> RetrievalResult:
     chunk, note = passage.chunk, passage.note
     shown = window or _span(passage)
@@ -84,9 +84,7 @@ def _result(
         start_char=chunk.start_char,
         place=passage.place,
         document=passage.document,
-        matched_window=(chunk.start_char + matched.start, chunk.start_char + matched.end)
-        if matched
-        else None,
+        windows=tuple(own.moved(chunk.start_char) for own in matched),
         causal_path=item.path,
     )
 

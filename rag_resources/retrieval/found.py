@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from rag_resources.core.retrievers import RetrieverName
-from rag_resources.core.text import Span
-from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
+from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors, Windows
 from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.passages import Passage
 
@@ -18,7 +17,7 @@ class Found:
     Attributes:
         chunks: Fused, best first; as many as re-ranking, diversity and the results need.
         passages: Their passages, by chunk id; a chunk deleted meanwhile has none.
-        matched: The sentences that matched best, as a span of the chunk, by chunk id.
+        windows: The windows of the chunks, by chunk id.
         vectors: Their vectors; None if nothing needs them or they cannot be fetched.
         cosine_range: The range of those vectors' model, as in `ModelInfo`.
         worked: The retrievers that answered.
@@ -32,7 +31,7 @@ class Found:
 
     chunks: tuple[ScoredChunk, ...] = ()
     passages: Mapping[UUID, Passage] = field(default_factory=dict)
-    matched: Mapping[UUID, Span] = field(default_factory=dict)
+    windows: Mapping[UUID, Windows] = field(default_factory=dict)
     vectors: Mapping[UUID, Vectors] | None = None
     cosine_range: tuple[float, float] = ModelInfo.cosine_range
     worked: tuple[RetrieverName, ...] = ()

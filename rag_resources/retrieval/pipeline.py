@@ -381,7 +381,7 @@ class RetrievalPipeline:
                 request.config.context,
                 sentences,
             )
-        return results(kept, found.passages, windows, found.matched)
+        return results(kept, found.passages, windows, found.windows)
 
     def _built_reranker(self, config: RetrievalConfig, embedder: Embedder) -> Reranker:
         return build_reranker(

@@ -17,8 +17,7 @@ from rag_resources.core.retrievers import (
     RankedList,
     RetrieverName,
 )
-from rag_resources.core.text import Span
-from rag_resources.core.types import Ranking, ScoredChunk
+from rag_resources.core.types import Ranking, ScoredChunk, Windows
 from rag_resources.core.whole_notes import joins_chunks, rescored
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.retrieval.found import Found
@@ -268,20 +267,20 @@ class Search:
             fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
             best = tuple(fused[: max(self._count_considered, self.request.count_needed(fused))])
         passages = dict(brought.passages) if brought else {}
-        matched = dict(brought.matched) if brought else {}
+        windows = dict(brought.windows) if brought else {}
         missing = [chunk for chunk in best if chunk.chunk_id not in passages]
         if missing:
             with self.stages.run("fetch"):
                 pairs = [(chunk.chunk_id, chunk.note_id) for chunk in missing]
                 passages |= fetch_passages(connection, pairs)
                 if RetrieverName.WINDOWS in worked:
-                    matched |= self._matched(connection, missing)
+                    windows |= self._windows(connection, missing)
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
         found = Found(
             kept,
             passages,
-            matched,
+            windows,
             worked=tuple(worked),
             rankings=rankings,
             seeds=tuple(item.chunk_id for item in fused[:SEEDS] if item.chunk_id != item.note_id),
@@ -372,10 +371,10 @@ class Search:
         held = [{own.chunk_id: own.score for own in ranking.candidates} for ranking in rankings]
         return _on_scales(lists, held)
 
-    def _matched(
+    def _windows(
         self, connection: LimitedConnection, chunks: Sequence[ScoredChunk]
-    ) -> Mapping[UUID, Span]:
-        """Find the sentences of chunks that match the question best, if windows were searched."""
+    ) -> Mapping[UUID, Windows]:
+        """Find the windows of chunks, if windows were searched."""
         request = self._requested.get((RankedList.WINDOWS, 0))  # None for whole notes.
         if request is None or request.embedded is None or not chunks:
             return {}

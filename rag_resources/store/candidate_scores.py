@@ -4,15 +4,16 @@
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pgvector import HalfVector
 from psycopg import sql
 
+from rag_resources.core.fusion import on_scale
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
-from rag_resources.core.text import Span
+from rag_resources.core.types import ScoredSpan, Windows
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import statement
 from rag_resources.store.ranked_lists import (
@@ -146,8 +147,8 @@ def compose_scores(
 
 def match_windows(
     connection: Connection, embedded: EmbeddedQuery, chunk_ids: Sequence[UUID]
-) -> dict[UUID, Span]:
-    """Return the window of each chunk that is nearest to a question, as a span of its content.
+) -> dict[UUID, Windows]:
+    """Return the windows of chunks with their similarity to a question, the nearest first.
 
     Args:
         connection: Any.
@@ -155,14 +156,24 @@ def match_windows(
         chunk_ids: Chunks without windows are left out of the result.
     """
     own = OwnParameters()
-    query = statement("match_windows", **_vector(embedded, "chunk_windows", own))
+    query = compose_windows(embedded, own, sql.Placeholder("ids"))
     rows = connection.execute(query, {**own.values, "ids": list(chunk_ids)}).fetchall()
-    return {row.chunk_id: Span(row.start_char, row.end_char) for row in rows}
+    return {row.chunk_id: windows_of(row, embedded.info.cosine_range) for row in rows}
 
 
-def compose_nearest_windows(embedded: EmbeddedQuery, own: OwnParameters) -> sql.Composed:
-    """Return the part of the query `search_at_once` that does what `match_windows` does."""
-    return statement("best_windows", **_vector(embedded, "chunk_windows", own))
+def compose_windows(
+    embedded: EmbeddedQuery, own: OwnParameters, ids: sql.Composable
+) -> sql.Composed:
+    """Return the query of the windows of chunks; `ids` is a `uuid[]`."""
+    return statement("match_windows", ids=ids, **_vector(embedded, "chunk_windows", own))
+
+
+def windows_of(row: Any, scale: tuple[float, float]) -> Windows:
+    """Return the windows in a row of the query, with their cosines on a scale."""
+    return tuple(
+        ScoredSpan(start, end, on_scale(cosine, *scale))
+        for start, end, cosine in zip(row.starts, row.ends, row.cosines, strict=True)
+    )
 
 
 def _vector(embedded: EmbeddedQuery, family: str, own: OwnParameters) -> dict[str, sql.Composable]:

@@ -16,15 +16,15 @@ from psycopg.rows import tuple_row
 
 from rag_resources.core.fusion import on_scale
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
-from rag_resources.core.text import Span
-from rag_resources.core.types import Candidate, Ranking
+from rag_resources.core.types import Candidate, Ranking, Windows
 from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
 from rag_resources.database.queries import numbered, statement
 from rag_resources.store.candidate_scores import (
-    compose_nearest_windows,
     compose_scores,
+    compose_windows,
     grouped,
     holds_scores,
+    windows_of,
 )
 from rag_resources.store.index_state import IndexVersion, index_version_of
 from rag_resources.store.passages import Passage, passages_of
@@ -82,7 +82,7 @@ class AllAtOnce:
         scores: Every candidate's score in each list, on the scale of that list; None if that was
             not requested.
         passages: Those of the probable results, by chunk id.
-        matched: Their best-matching sentences, if windows were searched, by chunk id.
+        windows: Their windows, if windows were searched, by chunk id.
     """
 
     plan: SearchPlan
@@ -90,7 +90,7 @@ class AllAtOnce:
     rankings: list[Ranking]
     scores: list[dict[UUID, float]] | None
     passages: Mapping[UUID, Passage]
-    matched: Mapping[UUID, Span]
+    windows: Mapping[UUID, Windows]
 
 
 def search_at_once(
@@ -194,7 +194,9 @@ def _compose(
         looked_up=sql.Literal(looked_up),
         shown=sql.Literal(merging.shown),
         kept=sql.Literal(merging.kept),
-        nearest=compose_nearest_windows(windows.embedded, own)
+        windows=compose_windows(
+            windows.embedded, own, sql.SQL("({})::uuid[]").format(statement("best_candidates"))
+        )
         if windows and windows.embedded
         else statement("no_windows"),
     )
@@ -273,8 +275,9 @@ class _Row(NamedTuple):
     content: str | None
     document_id: UUID | None
     heading_path: list[str] | None
-    window_start: int | None
-    window_end: int | None
+    starts: list[int] | None
+    ends: list[int] | None
+    cosines: list[float] | None
 
 
 def _read(
@@ -285,7 +288,8 @@ def _read(
 ) -> AllAtOnce:
     held: list[list[Candidate]] = [[] for _ in lists]
     known: list[dict[UUID, float]] = [{} for _ in lists]
-    shown, matched = [], {}
+    shown, windows = [], {}
+    searched = next((own.embedded for own in lists if own.name == RankedList.WINDOWS), None)
     # For speed, only the few shown ones of a hundred rows become named tuples.
     for values in rows:
         chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[2:9]
@@ -299,8 +303,8 @@ def _read(
         row = _Row._make(values) if values[9] else None
         if row:
             shown.append(row)
-            if row.window_start is not None and row.window_end is not None:
-                matched[chunk_id] = Span(row.window_start, row.window_end)
+            if searched and row.starts:
+                windows[chunk_id] = windows_of(row, searched.info.cosine_range)
     first = _Row._make(rows[0])
     return AllAtOnce(
         plan_of(first.facts or []),
@@ -308,5 +312,5 @@ def _read(
         rankings_of(lists, held),
         None if scales is None else known,
         passages_of(connection, shown),
-        matched,
+        windows,
     )

@@ -1768,8 +1768,8 @@ CREATE TABLE answers (
     prompt_tokens integer,
     completion_tokens integer,
     -- answered; missed: nothing was found or said; withheld: something was found, but would probably be false;
-    -- asked_back: the question had no content; failed: nothing could be searched, or the answer was cut off.
-    outcome text NOT NULL CHECK (outcome IN ('answered', 'missed', 'withheld', 'asked_back', 'failed')),
+    -- failed: nothing could be searched, or the answer was cut off.
+    outcome text NOT NULL CHECK (outcome IN ('answered', 'missed', 'withheld', 'failed')),
     confidence jsonb,
     silence jsonb,
     -- Milliseconds by stage.
@@ -1871,15 +1871,6 @@ CREATE TABLE evaluation_requests (
 -- Without it each tick of the sensor reads all requests that ever were.
 CREATE INDEX evaluation_requests_open_idx ON evaluation_requests (requested_at, id)
 WHERE state IN ('queued', 'running');
-
--- What a tenant's abbreviations stand for: a question with one is searched with both.
-CREATE TABLE glossary (
-    tenant_id text NOT NULL DEFAULT current_tenant(),
-    -- As people write it, in upper and lower case.
-    abbreviation text NOT NULL CHECK (abbreviation <> ''),
-    expansion text NOT NULL CHECK (expansion <> ''),
-    PRIMARY KEY (tenant_id, abbreviation)
-);
 
 -- What a file is called in a question: the last part of its address, without the ending of its kind, in small letters
 -- without accents and marks.

@@ -72,12 +72,12 @@ SELECT c.id, c.note_id, NULL::timestamptz AS created_at, c.tsv, c.weights, c.lex
 -- params:  {searches} and {plan}: the statements search_lists and plan_search, with their parameters; {known}: relation
 --          (list int, id uuid, score float8), what counts of the candidates; {score_parts}: one of those below;
 --          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} and {kept} (literals, >= 1; null:
---          all); {nearest}: one of those below; {version}: the statement read_index_version, with its parameter, or
---          no_index_version
+--          all); {windows}: match_windows or no_windows; {version}: the statement read_index_version, with its
+--          parameter, or no_index_version
 -- returns: a row for each candidate kept, or a single one: facts json (the rows of plan_search) and version json (both
 --          only in the first row), id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[],
 --          known_lists int[], known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages,
---          window_start int, window_end int
+--          and those of match_windows
 WITH found AS MATERIALIZED ({searches}),
 
 candidates AS MATERIALIZED (
@@ -124,7 +124,7 @@ SELECT
     CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
     CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
     t.chunk_id IS NOT NULL AS is_shown, t.title, t.external_id, t.note_content, t.chunk_index, t.start_char, t.end_char,
-    t.content, t.document_id, t.heading_path, w.window_start, w.window_end
+    t.content, t.document_id, t.heading_path, w.starts, w.ends, w.cosines
 FROM
     (
         SELECT
@@ -133,7 +133,7 @@ FROM
     ) AS p
 LEFT JOIN ranked AS r ON {kept}::integer IS NULL OR r.place <= {kept}
 LEFT JOIN texts AS t ON t.chunk_id = r.chunk_id
-LEFT JOIN ({nearest}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
+LEFT JOIN ({windows}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
 ORDER BY r.place;
 
 -- name: no_index_version
@@ -199,20 +199,14 @@ SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.lists && {numbers};
 
 -- name: no_windows
 -- The columns of windows in search_at_once when none are searched.
-SELECT NULL::uuid AS chunk_id, NULL::integer AS window_start, NULL::integer AS window_end WHERE FALSE;
+SELECT
+    NULL::uuid AS chunk_id, NULL::integer[] AS starts, NULL::integer[] AS ends, NULL::float8[] AS cosines
+WHERE FALSE;
 
--- name: best_windows
--- The nearest window of each of the best candidates, as in match_windows.
--- params:  {vector} halfvec
--- index:   the primary key of the model's partition
-SELECT b.chunk_id, m.start_char AS window_start, m.end_char AS window_end
-FROM best AS b
-CROSS JOIN
-    LATERAL (
-        SELECT w.start_char, w.end_char FROM {embeddings} AS w
-        WHERE w.model = {model} AND w.chunk_id = b.chunk_id
-        ORDER BY w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index LIMIT 1
-    ) AS m;
+-- name: best_candidates
+-- The candidates whose windows search_at_once returns.
+-- returns: uuid[]
+SELECT array_agg(b.chunk_id) FROM best AS b;
 
 -- name: search_vectors
 -- The nearest chunks, by cosine of their standard or contextual vectors, or the nearest whole notes.
@@ -362,14 +356,23 @@ WHERE w.model = {model} AND w.chunk_id = ANY({ids})
 GROUP BY w.chunk_id;
 
 -- name: match_windows
--- The window of each given chunk that is nearest to a question; the first one if two are equally near.
--- params:  {vector} halfvec, ids uuid[]
--- returns: chunk_id uuid, start_char int, end_char int, in the content of the chunk
+-- The windows of some chunks with their cosines to a question, the nearest first; equally near ones in order.
+-- params:  {vector} halfvec, {ids} uuid[]
+-- returns: chunk_id uuid, starts int[] and ends int[] in the content of the chunk, cosines float8[]
 -- index:   the primary key of the model's partition
-SELECT DISTINCT ON (w.chunk_id) w.chunk_id, w.start_char, w.end_char
-FROM {embeddings} AS w
-WHERE w.model = {model} AND w.chunk_id = ANY(:ids)
-ORDER BY w.chunk_id, w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index;
+SELECT
+    m.chunk_id,
+    array_agg(m.start_char ORDER BY m.distance, m.window_index) AS starts,
+    array_agg(m.end_char ORDER BY m.distance, m.window_index) AS ends,
+    array_agg(1 - m.distance ORDER BY m.distance, m.window_index) AS cosines
+FROM (
+    SELECT
+        w.chunk_id, w.window_index, w.start_char, w.end_char,
+        w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+    FROM {embeddings} AS w
+    WHERE w.model = {model} AND w.chunk_id = ANY({ids})
+) AS m
+GROUP BY m.chunk_id;
 
 -- name: corpus_statistics
 -- The number of a tenant's documents and their average length, for BM25; before the first count, the length that the

@@ -19,9 +19,9 @@ import rag_assets
 from rag_resources.answers.checking import CHECK_MODEL, SupportChecker
 from rag_resources.answers.language_model import LanguageModelAnswerer
 from rag_resources.cli.output import say
-from rag_resources.core.answers import sentence_texts
 from rag_resources.core.metrics import percentile
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
+from rag_resources.core.sentences import sentences
 from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.providers.registry import build_embedder
 from tests.language_models import reply
@@ -33,16 +33,17 @@ PASSAGES = 5
 QUESTION = "¿Qué pasó?"
 
 
-def cases() -> list[tuple[str, list[ScoredPassage]]]:
+def cases() -> list[tuple[str, list[SourcePassage]]]:
     """Return sentences that a model might write, with the passages that it got."""
     notes = [path.read_text("utf-8").split("---", 2)[2] for path in sorted(NOTES.rglob("*.md"))]
     drawn = random.Random(21)
     made = []
     for _ in range(QUESTIONS):
         passages = drawn.sample(notes, PASSAGES)
-        longest = max(sentence_texts(passages[0]), key=len)
+        pieces = [passages[0][own.start : own.end] for own in sentences(passages[0])]
+        longest = max(pieces, key=len)
         written = longest.rstrip(".").rpartition(" ")[0] + "."
-        made.append((written, [ScoredPassage(text) for text in passages]))
+        made.append((written, [SourcePassage(text) for text in passages]))
     return made
 
 

@@ -4,15 +4,15 @@
 
 Every question is asked with the default configuration: as it is, with its relevant notes hidden,
 and, for FILE, with every note of its article hidden. FILE is in the format of SQuAD, one paragraph
-a note; its questions are answered and judged by models that saw no question of the same article.
-Without FILE the sample with its large golden set is measured, answered by the model of the package
-and judged by models that saw no question about the same notes.
+a note; its questions are judged by models that saw no question of the same article. Without FILE
+the sample with its large golden set is measured, judged by models that saw no question about the
+same notes.
 """
 
 import argparse
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,39 +20,31 @@ from uuid import UUID
 
 import numpy as np
 
-from rag_resources.answers.citing import passages_of
 from rag_resources.cli.output import progress
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.answer_metrics import (
     ANSWER_METRICS,
-    CITATION_PRECISION,
     AnswerFigures,
-    Citations,
     Estimate,
     EvaluatedAnswer,
     citation_metrics,
-    cited_ranges,
     summarize_answers,
 )
-from rag_resources.core.answers import answer_of
 from rag_resources.core.calibration import AskedQuestion, calibrate
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.passage_metrics import NoteRange, golden_ranges
-from rag_resources.core.sentence_ranking import SentenceModel
-from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
+from rag_resources.core.significance import bootstrap_intervals
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.answering import asked_question, hidden_question, ranked_sentences
+from rag_resources.evaluation.answering import asked_question, first_answer, hidden_question
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings, load_settings
-from tests.benchmarks.bench_answers import FOLDS, Asked, fold_of, trained
 from tests.benchmarks.bench_quality import PATIENT_MS
 from tests.benchmarks.bench_windows import MODEL, Bench, public, questions, sample
-from tests.benchmarks.earlier_answers import earlier_answer
 from tests.benchmarks.homes import home_folder
 from tests.benchmarks.quality_tables import Table, markdown, show
 
@@ -75,10 +67,6 @@ class Question:
     kin: frozenset[UUID]
     shown: QueryOutcome
     hidden: Mapping[str, QueryOutcome]
-
-
-Models = Callable[[Question], SentenceModel | None]
-"""The model that ranks the sentences of a question; None is that of the package."""
 
 
 def asked_of(
@@ -129,29 +117,17 @@ def asked_of(
     return made
 
 
-def models_of(asked: Sequence[Question]) -> Models:
-    """Train a model for each fold, without its articles."""
-    known = [Asked(own.shown.golden, own.article, own.shown.context) for own in asked]
-    made = [
-        trained([item for item in known if fold_of(item.article) != fold], f"without {fold}")
-        for fold in range(FOLDS)
-    ]
-    return lambda question: made[fold_of(question.article)]
-
-
-def measure(asked: Sequence[Question], models: Models, title: str) -> list[Table]:
+def measure(asked: Sequence[Question], title: str) -> list[Table]:
     """Return the figures of the answers, of silence in each way, and of confidence."""
     begun = time.process_time()
-    answered = [_answered(own.shown, models(own)) for own in asked]
+    answered = [_answered(own.shown) for own in asked]
     spent_ms = 1_000 * (time.process_time() - begun) / len(asked)
     answers = {own.shown.key: each for own, (each, _) in zip(asked, answered, strict=True)}
     notes = np.array([[note] for _, note in answered])
-    cases = [_kin(asked_question(own.shown, "es", model=models(own)), own) for own in asked]
+    cases = [_kin(asked_question(own.shown, "es"), own) for own in asked]
     rows: list[tuple[str, ...]] = []
     for way in asked[0].hidden:
-        hidden = [
-            _kin(hidden_question(own.hidden[way], "es", model=models(own)), own) for own in asked
-        ]
+        hidden = [_kin(hidden_question(own.hidden[way], "es"), own) for own in asked]
         found = calibrate([*cases, *hidden])
         summary = summarize_answers("", answers, found, allowed_misses=0.1).figures
         rows += _silence_rows(way, summary)
@@ -167,7 +143,6 @@ def measure(asked: Sequence[Question], models: Models, title: str) -> list[Table
     ]
     return [
         Table(f"Answers on {title}: {len(asked)} questions", ("figure", "value"), first),
-        _gained(asked, answers, title),
         Table(
             f"Silence on {title}",
             ("hidden", "AUC", "allowed", "misses", "false answers"),
@@ -177,61 +152,14 @@ def measure(asked: Sequence[Question], models: Models, title: str) -> list[Table
     ]
 
 
-def _gained(asked: Sequence[Question], answers: Mapping[str, EvaluatedAnswer], title: str) -> Table:
-    """Compare citations with those of the earlier answer to the same passages, by question.
-
-    A question that either leaves unanswered counts 0 there.
-    """
-    now, before = [], []
-    for own in asked:
-        outcome = own.shown
-        passages = passages_of(outcome.context, "es")
-        earlier = cited_ranges(earlier_answer(outcome.golden.query, passages), outcome.context)
-        now.append(_precision(answers[outcome.key].citations or (), outcome))
-        before.append(_precision(earlier, outcome))
-    gains = np.array(now) - np.array(before)
-    rows = [
-        (
-            name,
-            f"{mean_before:.3f}",
-            f"{mean_now:.3f}",
-            f"{gain:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]",
-            f"{p_value:.4f}",
-        )
-        for name, mean_before, mean_now, gain, interval, p_value in zip(
-            ("by place", "by note"),
-            np.mean(before, axis=0),
-            np.mean(now, axis=0),
-            gains.mean(axis=0),
-            bootstrap_intervals(gains),
-            randomization_p_values(gains),
-            strict=True,
-        )
-    ]
-    columns = ("citation precision", "extractive-1", "now", "difference", "p")
-    return Table(f"Citations on {title}, before and now", columns, rows)
-
-
-def _precision(cited: Citations, outcome: QueryOutcome) -> tuple[float, float]:
-    """Return the share of citations that are right, by the places named and by notes alone."""
-    if not cited:
-        return 0.0, 0.0
-    notes = outcome.golden.relevant_note_ids
-    by_place, by_note = golden_ranges(notes, outcome.places), golden_ranges(notes, ())
-    return (
-        citation_metrics(cited, by_place)[CITATION_PRECISION],
-        citation_metrics(cited, by_note)[CITATION_PRECISION],
-    )
-
-
 def _chose_nothing(article: str) -> bool:
     """Whether an article is in the half that did not help to choose the signals."""
     return hashlib.sha256(f"half {article}".encode()).digest()[0] % 2 == 1
 
 
-def _answered(outcome: QueryOutcome, model: SentenceModel | None) -> tuple[EvaluatedAnswer, float]:
+def _answered(outcome: QueryOutcome) -> tuple[EvaluatedAnswer, float]:
     """Return the answer, and whether its first citation is of a relevant note."""
-    cited = cited_ranges(answer_of(ranked_sentences(outcome, "es", model)), outcome.context)
+    cited = first_answer(outcome, "es")
     if not cited:
         return EvaluatedAnswer((), {}), 0.0
     entry = outcome.golden
@@ -312,15 +240,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         bench.cut(database, WindowsConfig())
         asked = asked_of(bench, settings, database, by_article=bool(given.data))
     if given.data:
-        models = models_of(asked)
         kept = [own for own in asked if _chose_nothing(own.article)]
-        tables = measure(asked, models, corpus.title)
-        tables += measure(kept, models, f"{corpus.title}, articles that chose no signal")
+        tables = measure(asked, corpus.title)
+        tables += measure(kept, f"{corpus.title}, articles that chose no signal")
     else:
         tables = []
         for title, tag in GROUPS.items():
             own = [item for item in asked if not tag or tag in item.shown.golden.tags]
-            tables += measure(own, lambda _: None, f"{corpus.title}, {title}")
+            tables += measure(own, f"{corpus.title}, {title}")
     show(tables)
     if given.markdown:
         given.markdown.write_text(markdown(tables), encoding="utf-8")

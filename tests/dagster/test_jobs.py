@@ -74,7 +74,7 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
 def test_an_answer_says_what_was_searched_and_conditions_can_be_revoked(indexed: Project) -> None:
     turn = "¿Qué pasó con la furgoneta en abril de 2025?"
     again = {"question": "¿Quién lo trajo?", "conversation": [turn]}
-    carried = "¿Quién lo trajo? (en abril de 2025)"
+    carried = f"{turn} ¿Quién lo trajo?"
     searched = Message.ASKED_CARRIED.format(searched=carried)
     told = str(answered(indexed, **again)[label("reading")].value).splitlines()
     assert told[0] == searched

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.evaluation.metadata import evaluation_metadata
-from rag_resources.answers.answerers import EXTRACTIVE_VERSION, ExtractiveAnswerer
+from rag_resources.answers.answerers import QUOTATION_VERSION, QuotationAnswerer
 from rag_resources.application import Application
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
@@ -42,7 +42,7 @@ def test_judgements_are_metadata_and_a_mean_over_nothing_is_left_out(
     with application.database.transaction() as connection:
         entry = GoldenEntry(question, (note,), "La gata.", "factual", 1)
         write_golden(connection, [entry], replace=True)
-    judging = Judging(ExtractiveAnswerer(), EmbeddedJudge(corpus.embedder))
+    judging = Judging(QuotationAnswerer(), EmbeddedJudge(corpus.embedder))
     config = RetrievalConfig(strategy="fulltext")
 
     plain, with_judge = (
@@ -57,6 +57,6 @@ def test_judgements_are_metadata_and_a_mean_over_nothing_is_left_out(
     assert not plain.keys() & SHOWN
     assert (with_judge["judged_queries"], with_judge["judge_failures"]) == (judged, 0)
     assert with_judge["judge"] == "embedded: openai_hash 1, embedded-4"
-    assert with_judge["answerer"] == EXTRACTIVE_VERSION
+    assert with_judge["answerer"] == QUOTATION_VERSION
     assert "faithfulness" not in with_judge, "extracted answers only quote"
     assert ("answer_relevance" in with_judge) == bool(judged)

@@ -15,7 +15,7 @@ from rag_resources.answers.language_model import MAX_ANSWER_CHARS
 from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import ProviderError, RagError
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.types import ModelInfo
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.providers.inputs import clean
@@ -37,7 +37,7 @@ one_server = settings(suppress_health_check=[HealthCheck.function_scoped_fixture
 STORED = any_texts().map(clean)
 """What a database gives back, and what a model's answer has become."""
 PASSAGES = ["El ascensor no funciona. La junta lo arregla en mayo.", "Vera tiene fiebre."]
-SCORED = [ScoredPassage(passage) for passage in PASSAGES]
+SCORED = [SourcePassage(passage) for passage in PASSAGES]
 QUESTION = "¿Qué es la casa?"
 EMBED = {"model": "m", "embeddings": [[0.6, 0.8], [1.0, 0.0]], "total_duration": 1}
 SHOW = {"template": "", "details": {}, "model_info": {"x.context_length": 512}, "capabilities": []}
@@ -151,7 +151,7 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
         lambda: LanguageModelReranker(chat, 2).score(QUESTION, PASSAGES, deadline=soon()),
         lambda: LanguageModelJudge(chat).judge(QUESTION, "El ascensor no funciona.", PASSAGES),
         lambda: answerer_of(chat, keep_unsupported=True).answer(
-            QUESTION, [ScoredPassage(own) for own in PASSAGES]
+            QUESTION, [SourcePassage(own) for own in PASSAGES]
         ),
     ]
     intent, expanded, scores, judgement, answer = (outcome(each) for each in asked)  # type: ignore[arg-type]

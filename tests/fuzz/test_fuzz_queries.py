@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.answers.answerers import ExtractiveAnswerer
+from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig, ContextConfig, RetrievalConfig
 from rag_resources.core.errors import RagError
 from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters, parse_filters
-from rag_resources.core.passage_sentences import ScoredPassage
 from rag_resources.core.query import MAX_QUERY_CHARS, MAX_SUB_QUERIES, Intent, classify, decompose
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span, normalize_query
 from rag_resources.core.types import RetrievalResponse
@@ -69,7 +69,7 @@ def test_any_text_is_cut_and_worded_in_time(text: str, question: str) -> None:
         with bounded():
             measure(text)
     with bounded():
-        ExtractiveAnswerer().answer(question, [ScoredPassage(text)])
+        QuotationAnswerer().answer(question, [SourcePassage(text)])
 
 
 @pytest.fixture

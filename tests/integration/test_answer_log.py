@@ -210,7 +210,7 @@ def test_the_asset_tells_the_figures_of_a_month(
     told = {name: value.value for name, value in made.metadata.items()}
     counted = [told[label(field)] for field in ("questions", "miss_rate", "thumbs_up")]
     assert counted == [2, 0.5, 1]
-    assert "| 1 | 1 | 0 | 0 | 0 |" in told[label("outcomes")]
+    assert "| 1 | 1 | 0 | 0 |" in told[label("outcomes")]
 
 
 def logged(days: int = 0) -> LoggedAnswer:

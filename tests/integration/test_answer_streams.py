@@ -19,7 +19,7 @@ from rag_resources.answers.language_model import (
 )
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.errors import ProviderUnavailableError
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat
@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 QUESTION = "¿Cuánto pide el taller?"
 FIRST = "El taller pide 415 euros por la dirección."
 SECOND = "Andreu lo paga el martes con la tarjeta de su hermana porque hoy no tiene dinero suelto."
-PASSAGES = [ScoredPassage(f"Llovió todo el día. {FIRST}"), ScoredPassage(SECOND)]
+PASSAGES = [SourcePassage(f"Llovió todo el día. {FIRST}"), SourcePassage(SECOND)]
 BOTH = reply((FIRST, [1]), (SECOND, [2]))
 
 Server = OllamaServer | OpenAIServer
@@ -140,7 +140,7 @@ def test_the_same_question_over_the_same_passages_is_asked_once() -> None:
     cache: MemoryCache[StoredAnswer] = MemoryCache(WRITTEN_ANSWERS)
     model = ScriptedModel(BOTH)
 
-    def ask(question: str = QUESTION, passages: list[ScoredPassage] = PASSAGES) -> Writing:
+    def ask(question: str = QUESTION, passages: list[SourcePassage] = PASSAGES) -> Writing:
         ends: list[Writing] = []
         options = AnswerOptions(temperature=0.3)
         answerer = LanguageModelAnswerer(model, SupportChecker(HashEmbedder), options, stored=cache)
@@ -149,7 +149,7 @@ def test_the_same_question_over_the_same_passages_is_asked_once() -> None:
 
     assert [ask().is_cached, ask().is_cached] == [False, True]
     assert not ask("¿Cuánto pide Andreu?").is_cached
-    assert not ask(passages=[*PASSAGES, ScoredPassage("Cenamos.")]).is_cached
+    assert not ask(passages=[*PASSAGES, SourcePassage("Cenamos.")]).is_cached
     assert len(model.calls) == 3
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from rag_resources.answers.answerers import ExtractiveAnswerer, Telling, write_answer
+from rag_resources.answers.answerers import QuotationAnswerer, Telling, write_answer
 from rag_resources.answers.citing import cite, passages_of
 from rag_resources.application import open_application
 from rag_resources.core.answers import Answer, CitedSentence, Source
@@ -21,7 +21,7 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
@@ -83,14 +83,14 @@ def cited(
 
 
 def written(
-    model: ScriptedModel, passages: Sequence[ScoredPassage]
+    model: ScriptedModel, passages: Sequence[SourcePassage]
 ) -> tuple[list[CitedSentence], Telling]:
     sentences, telling = write_answer(QUESTION, passages, answerer_of(model))
     return list(sentences), telling
 
 
 def extracted(question: str, note: UUID) -> Answer:
-    return ExtractiveAnswerer().answer(question, passages_of([result_of(note)]))
+    return QuotationAnswerer().answer(question, passages_of([result_of(note)]))
 
 
 def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
@@ -158,7 +158,7 @@ def test_a_language_model_that_fails_is_replaced_by_sentences_and_named(
     sentences, telling = written(model, passages_of([result_of(note)]))
     assert len(model.calls) == 1
     assert sentences == list(extracted(QUESTION, note).sentences)
-    assert telling.answerer == ExtractiveAnswerer().name
+    assert telling.answerer == QuotationAnswerer().name
     assert telling.failure is not None
     assert failure.message in telling.failure
 

@@ -23,7 +23,7 @@ from rag_resources.application import open_application
 from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
-from rag_resources.core.types import RetrievalResponse, RetrievalResult, TimeWindow
+from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredSpan, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
@@ -695,7 +695,7 @@ def shown_match(
         retrieval_method="windows",
         original_score=0.5,
         start_char=100,
-        matched_window=(100 + len(before), 100 + len(before) + len(best)),
+        windows=(ScoredSpan(100 + len(before), 100 + len(before) + len(best), 0.5),),
     )
     response = RetrievalResponse((result,), "gata", "hybrid", MODEL, 0.4, {"search": 0.3})
     show(response, CONFIGURATION, filtered=False)

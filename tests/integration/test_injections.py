@@ -1,12 +1,12 @@
-"""Instructions in notes are data: 30 of them, for extractive answers and for a model that obeys."""
+"""Instructions in notes are data: 30 of them, for quotations and for a model that obeys."""
 
 import re
 
 import pytest
 
-from rag_resources.answers.answerers import ExtractiveAnswerer, write_answer
+from rag_resources.answers.answerers import QuotationAnswerer, write_answer
 from rag_resources.core.markdown import plain
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from tests.language_models import ScriptedModel, answerer_of, reply
 
 QUESTION = "¿Cuánto pide el taller por la dirección?"
@@ -50,10 +50,10 @@ INJECTIONS = [
 ]
 
 
-def passages(injection: str) -> list[ScoredPassage]:
+def passages(injection: str) -> list[SourcePassage]:
     return [
-        ScoredPassage(f"{COST} {injection}", origin=injection),
-        ScoredPassage(injection, 0.9),
+        SourcePassage(f"{COST} {injection}", origin=injection),
+        SourcePassage(injection),
     ]
 
 
@@ -62,9 +62,9 @@ def test_there_are_thirty() -> None:
 
 
 @pytest.mark.parametrize(("injection", "_obeyed"), INJECTIONS)
-def test_an_extractive_answer_quotes_and_does_nothing_else(injection: str, _obeyed: str) -> None:
+def test_a_quotation_quotes_and_does_nothing_else(injection: str, _obeyed: str) -> None:
     given = passages(injection)
-    answer = ExtractiveAnswerer().answer(QUESTION, given)
+    answer = QuotationAnswerer().answer(QUESTION, given)
     assert answer.sentences[0].text.startswith(COST)
     for own in answer.sentences:
         said = given[own.rank - 1].text[own.span.start : own.span.end]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, InvalidAnswerError, ProviderError
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat
@@ -143,8 +143,8 @@ def test_a_prompt_that_is_too_long_is_refused_with_advice(chat: Chat) -> None:
 def test_an_answer_cites_passages_that_exist_and_says_what_they_say(chat: Chat) -> None:
     """Or nothing: a sentence that its sources do not say is left out."""
     passages = [
-        ScoredPassage("El ascensor de la escalera no funciona desde el lunes."),
-        ScoredPassage("Lola hizo mermelada de naranja amarga."),
+        SourcePassage("El ascensor de la escalera no funciona desde el lunes."),
+        SourcePassage("Lola hizo mermelada de naranja amarga."),
     ]
     try:
         answer = answerer_of(chat).answer("¿Desde cuándo no funciona el ascensor?", passages)

@@ -423,7 +423,6 @@ LISTS: tuple[tuple[str, ...], ...] = (
     ("golden", "history", "--json"),
     ("answers", "list", "--json"),
     ("key", "list", "--json"),
-    ("glossary", "list", "--json"),
     ("retrieve", f"código {GUESSED}", "--config", "fulltext", "--json"),
     ("ask", f"¿Cuál es el código {GUESSED}?", "--config", "fulltext", "--json"),
 )

@@ -86,7 +86,6 @@ def furnish(rag: Rag, url: str, tenant: str, note: str) -> str:
     golden = run(rag, tenant, "golden", "list", "--json").json["entries"][0]["id"]
     run(rag, tenant, "golden", "update", golden, "--answer", f"Otra vez {note}")
     run(rag, tenant, "key", "create", f"web de {note}")
-    run(rag, tenant, "glossary", "add", "CF", f"caja de {note}")
     evaluation = evaluated(url, tenant)
     promote(url, tenant, evaluation)
     return str(evaluation)

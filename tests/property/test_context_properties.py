@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_resources.answers.prompting import answer_prompt
 from rag_resources.core.answer_context import fitted
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import count_tokens, is_blank
 from rag_resources.languages.prompts import prompt
@@ -36,7 +36,7 @@ def test_property_49_the_context_fits_is_cut_at_a_sentence_and_carries_the_date(
         assert len(last) in ends
     made = answer_prompt(
         question,
-        [ScoredPassage(text, 1.0) for text in kept],
+        [SourcePassage(text) for text in kept],
         prompt("answer", language),
         today=date(2026, 11, 22),
         language=language,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_resources.answers.answerers import ExtractiveAnswerer
-from rag_resources.core.passage_sentences import ScoredPassage
+from rag_resources.answers.answerers import QuotationAnswerer
+from rag_resources.core.quotation import SourcePassage
 from rag_resources.evaluation.judge import EmbeddedJudge
 from tests.embedders import HashEmbedder
 
@@ -40,7 +40,7 @@ def test_property_28_judgements_are_in_range_and_name_what_is_missing(
 def test_property_28_an_extracted_answer_gets_no_faithfulness(
     question: str, passages: list[str]
 ) -> None:
-    answer = ExtractiveAnswerer().answer(question, [ScoredPassage(own) for own in passages])
+    answer = QuotationAnswerer().answer(question, [SourcePassage(own) for own in passages])
     assert all(1 <= rank <= len(passages) for rank in answer.ranks)
     assert answer.found == bool(answer.ranks)
     if answer.found:

@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import TransformationConfig
-from rag_resources.core.conversation import carry_over
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.query import MAX_SUB_QUERIES, Intent, classify, decompose
 from rag_resources.core.text import normalize_query
-from rag_resources.core.wording import content
 from rag_resources.retrieval.transform import HYPOTHETICAL_CHARS, QueryTransformer
 from tests.language_models import ScriptedModel
 from tests.strategies import any_notes
@@ -235,22 +233,3 @@ def test_property_18_sub_queries_are_distinct_pieces_of_any_text(query: str) -> 
             assert piece.startswith(f"{topic} ")
             piece = piece.removeprefix(topic).strip()
         position = query.index(piece, position) + len(piece)
-
-
-SUBJECTS = ["la de Ana", "el horno 5", "Ana", "en marzo", "de 2024", "a la tienda de Irun"]
-TURNS = [
-    "¿Cuánto costó el pan de Eva?",
-    "¿Qué vio Eva en Irun en mayo de 2023?",
-    "la de 3, ¿qué?",
-]
-
-
-@given(
-    question=st.one_of(any_queries(), st.sampled_from(SUBJECTS)),
-    turn=st.one_of(any_queries(), st.sampled_from(TURNS)),
-)
-def test_no_word_of_a_question_that_follows_up_is_lost(question: str, turn: str) -> None:
-    asked = f"¿y {question}?"
-    linking = content("nuestro nuestra nuestros nuestras aquel aquella hacia contra segun durante")
-    assert content(asked) - linking <= content(carry_over(asked, [turn]).searched)
-    assert carry_over(asked, []).searched == asked

@@ -12,7 +12,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_resources.answers.answerers import EXTRACTIVE_VERSION
+from rag_resources.answers.answerers import QUOTATION_VERSION
 from rag_resources.core import messages
 from rag_resources.core.chunking_version import algorithm, chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
@@ -53,7 +53,7 @@ def fingerprint(note: Note, entries: Any, hits: Mapping[UUID, bool]) -> str:
             [[chunk.content, chunk.context, chunk.topics, str(chunk.chunk_id)] for chunk in chunks],
             RetrievalConfig().config_hash,
             golden_hash(entries),
-            [RULES_VERSION, EXTRACTIVE_VERSION, prompts_version()],
+            [RULES_VERSION, QUOTATION_VERSION, prompts_version()],
             [[classify(entry.query), decompose(entry.query)] for entry in entries],
             to_stored(verdict.reason),
             to_stored(Message.JUDGE_FAILED.format(reason=Message.TIME_IS_UP)),

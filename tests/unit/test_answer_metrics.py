@@ -39,7 +39,7 @@ def result(note: UUID) -> RetrievalResult:
 
 def test_what_a_sentence_cites_is_a_range_of_its_note() -> None:
     sentence = CitedSentence("x", 1, Span(30, 35), further=(Source(2, Span(0, 5)),))
-    answer = Answer("x", (1, 2), sentences=(sentence,))
+    answer = Answer((sentence,))
     ((own, further),) = cited_ranges(answer, [result(ONE), result(OTHER)])
     assert own == NoteRange(ONE, 110, 115)
     assert further == NoteRange(OTHER, 80, 85)

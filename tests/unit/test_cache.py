@@ -26,7 +26,13 @@ from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.sentences import sentences
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.text import Span
-from rag_resources.core.types import ModelInfo, RetrievalResponse, RetrievalResult, Vectors
+from rag_resources.core.types import (
+    ModelInfo,
+    RetrievalResponse,
+    RetrievalResult,
+    ScoredSpan,
+    Vectors,
+)
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.providers.cache import (
     ANSWERS,
@@ -413,7 +419,9 @@ RESULTS = st.builds(
         quality=st.none() | st.floats(0, 1),
         changes=st.sampled_from([(), (CHANGE,), (replace(CHANGE, previous=None),)]),
     ),
-    matched_window=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    windows=st.lists(
+        st.builds(ScoredSpan, st.integers(0, 9), st.integers(0, 9), st.floats(0, 1)), max_size=2
+    ).map(tuple),
 )
 RESPONSES = st.builds(
     RetrievalResponse,

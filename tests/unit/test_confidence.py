@@ -27,13 +27,11 @@ from rag_resources.core.confidence import (
     confidence_of,
 )
 from rag_resources.core.confidence_signals import answer_signals, signals_of
-from rag_resources.core.fusion_config import FeatureWeight
-from rag_resources.core.logistic import probability
+from rag_resources.core.logistic import FeatureWeight, probability
 from rag_resources.core.logistic_training import fit_logistic
-from rag_resources.core.passage_sentences import Sentence
-from rag_resources.core.sentence_ranking import RankedSentence, SentenceFeature
+from rag_resources.core.quotation import RankedSentence
 from rag_resources.core.text import Span
-from rag_resources.core.types import RetrievalResult
+from rag_resources.core.types import RetrievalResult, ScoredSpan
 from rag_resources.retrieval.confidence import confidence_in_words
 
 A, B = UUID(int=1), UUID(int=2)
@@ -62,44 +60,34 @@ def test_the_signals_are_those_of_what_a_user_gets() -> None:
 def test_the_signals_of_an_answer_are_those_of_its_likeliest_sentence() -> None:
     results = [result(A, 0.75), result(B, 0.5), result(B, 0.25)]
 
-    def ranked(score: float, coverage: float) -> RankedSentence:
-        features = dict.fromkeys(SentenceFeature, 0.0) | {
-            SentenceFeature.COVERAGE: coverage,
-            SentenceFeature.BEGINNINGS: coverage,
-            SentenceFeature.CONTEXT: 0.6,
-            SentenceFeature.PASSAGE: 0.7,
-            SentenceFeature.HAS_TIME: -1.0,
-        }
-        return RankedSentence(Sentence(0, Span(0, 1), "x"), score, features)
+    def ranked(score: float, context: float) -> RankedSentence:
+        return RankedSentence(0, Span(0, 1), "x", score, 0.9, 0.4, context)
 
     asked = "¿Cuándo se rompió la nevera?"
-    found = answer_signals(asked, results, [ranked(0.8, 0.5), ranked(0.5, 0.1)], "es")
-    assert found is not None
+    found = answer_signals(asked, results, [ranked(0.75, 0.5), ranked(0.5, 0.1)], "es")
     assert found == {
         Signal.DROP: 0.5,
         Signal.GAP: 0.25,
         Signal.SCORE: 0.75,
         Signal.LENGTH: 2.0,
-        Signal.ODDS: pytest.approx(math.log(4)),
-        Signal.LEAD: pytest.approx(math.log(4)),  # The second one's odds are even.
-        Signal.COVERAGE: 0.5,
-        Signal.CONTEXT: 0.6,
-        Signal.PASSAGE: 0.7,
-        Signal.KIND: -1.0,
+        Signal.SENTENCE: 0.75,
+        Signal.LEAD: 0.25,
+        Signal.SIMILARITY: 0.9,
+        Signal.COVERAGE: 0.4,
+        Signal.CONTEXT: 0.5,
     }
     assert set(found) == set(SIGNALS[Claim.CITATION]) == set(SIGNALS[Claim.ANSWERABLE])
     assert answer_signals(asked, results, [ranked(0.8, 0.0)], "es") is None
-    for score in (0.0, 1.0):
-        alone = answer_signals(asked, results[:1], [ranked(score, 0.5)], "es")
-        assert alone is not None
-        assert all(math.isfinite(value) for value in alone.values())
+    alone = answer_signals(asked, results[:1], [ranked(0.5, 0.5)], "es")
+    assert alone is not None
+    assert (alone[Signal.LEAD], alone[Signal.GAP]) == (0.5, 0.75)
 
 
 def test_the_words_are_those_of_the_sentences_that_matched_and_of_the_title() -> None:
     found = replace(result(A, 0.5, "Era la nevera. Se rompió ya."), start_char=100)
     asked = "¿se rompió la nevera o la lavadora?"
     assert signals_of(asked, [found], final=5)[Signal.WORDS] == 1
-    matched = replace(found, matched_window=(115, 128))
+    matched = replace(found, windows=(ScoredSpan(115, 128, 0.5),))
     assert signals_of(asked, [matched], final=5)[Signal.WORDS] == pytest.approx(2 / 3)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag_resources.answers.answerers import EXTRACTIVE_VERSION, ExtractiveAnswerer
+from rag_resources.answers.answerers import QUOTATION_VERSION, QuotationAnswerer
 from rag_resources.core import chunking_version
 from rag_resources.core import rules as bound
 from rag_resources.core.chunking_version import algorithm, chunking_hash
@@ -47,7 +47,7 @@ def test_the_algorithm_is_the_one_that_was_meant() -> None:
 def test_versions_are_the_ones_that_were_meant() -> None:
     """Whoever changes one means it: results of before are not comparable with later ones."""
     assert RULES_VERSION == "embedded-4"
-    assert EXTRACTIVE_VERSION == "extractive-11"
+    assert QUOTATION_VERSION == "quotation-1"
     assert (
         digest_with_prefixes(
             "d1", "nomic-embed-text", Prefixes("search_query: ", "search_document: ")
@@ -127,8 +127,8 @@ def test_prompts_about_a_question_are_in_every_language(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
 def test_answers_in_another_language_are_told_apart(language: str) -> None:
-    names_of = {ExtractiveAnswerer(each).name for each in ("es", language)}
-    assert EXTRACTIVE_VERSION in names_of
+    names_of = {QuotationAnswerer(each).name for each in ("es", language)}
+    assert QUOTATION_VERSION in names_of
     assert len(names_of) == 2
 
 

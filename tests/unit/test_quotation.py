@@ -1,0 +1,214 @@
+"""Answers made of the sentences of passages: four numbers, by values computed by hand."""
+
+from collections.abc import Sequence
+from math import log
+
+import pytest
+
+from rag_resources.answers.answerers import QuotationAnswerer
+from rag_resources.core.answers import Answer
+from rag_resources.core.quotation import (
+    QuotationWeights,
+    RankedSentence,
+    SourcePassage,
+    beside,
+    columns_of,
+    quote,
+    rank_sentences,
+)
+from rag_resources.core.text import Span
+from rag_resources.core.types import ScoredSpan
+from rag_resources.core.wording import stems
+
+PASSAGES = [
+    "El domingo llovió. Cenamos sopa y nos acostamos pronto.",
+    "Hoy llamé al taller por la furgoneta. La dirección cuesta 415 €. Cerraron a las seis.",
+]
+WEIGHTS = QuotationWeights(rank=0.1, similarity=0.5, coverage=0.3, context=0.2, close=0.9)
+
+
+def answer_from(question: str, passages: Sequence[str], language: str = "es") -> Answer:
+    return QuotationAnswerer(language).answer(question, [SourcePassage(own) for own in passages])
+
+
+def ranked(question: str, *passages: SourcePassage) -> dict[str, RankedSentence]:
+    """The sentences by their texts, the most likely first."""
+    return {own.text: own for own in rank_sentences(question, passages, WEIGHTS)}
+
+
+def test_the_sentence_with_the_words_of_the_question_answers_with_its_passage() -> None:
+    answer = answer_from("¿Cuánto cuesta la dirección?", PASSAGES)
+    assert (answer.text, answer.ranks, answer.found) == ("La dirección cuesta 415 €.", (2,), True)
+
+
+def test_accents_case_and_endings_make_no_difference() -> None:
+    with_accents = answer_from("¿Cuánto costó la DIRECCIÓN?", PASSAGES)
+    assert with_accents == answer_from("cuanto costo la direccion", PASSAGES)
+
+
+def test_the_score_is_the_weighted_sum_of_four_numbers() -> None:
+    """Of five sentences two say «caldera» and one says «agua»."""
+    found = ranked(
+        "¿La caldera tiene agua?",
+        SourcePassage(
+            "Cenamos sopa. La caldera pierde agua. Vino Marta.",
+            windows=(ScoredSpan(14, 37, 0.8), ScoredSpan(0, 13, 0.4), ScoredSpan(38, 49, 0.2)),
+        ),
+        SourcePassage("La caldera cuesta 415 euros. Llueve."),
+    )
+    boiler, water = log(1 + 5 / 3), log(1 + 5 / 2)
+    part = boiler / (boiler + water)
+    assert {text: own.coverage for text, own in found.items()} == pytest.approx(
+        {
+            "La caldera pierde agua.": 1,
+            "Cenamos sopa.": 0,
+            "La caldera cuesta 415 euros.": part,
+            "Vino Marta.": 0,
+            "Llueve.": 0,
+        }
+    )
+    first, beside_it, second = (
+        found[text]
+        for text in ("La caldera pierde agua.", "Cenamos sopa.", "La caldera cuesta 415 euros.")
+    )
+    assert first.score == pytest.approx(0.1 + 0.5 * 0.8 + 0.3 + 0.2)
+    assert beside_it.score == pytest.approx(0.1 + 0.5 * 0.4 + 0.2)
+    assert second.score == pytest.approx(0.1 / 2 + 0.3 * part + 0.2 * part)
+
+
+def test_only_what_lies_in_a_window_of_a_passage_counts() -> None:
+    passage = SourcePassage("Cenamos sopa. Llueve.", windows=(ScoredSpan(14, 21, 0.5),))
+    assert list(ranked("¿Cenamos sopa?", passage)) == ["Llueve."]
+
+
+def test_the_title_of_a_note_counts_like_a_sentence_beside() -> None:
+    """So the answer is found in a note that says only in its title what it is about."""
+    late = SourcePassage("Se averió la plegadora.", headings=("Retraso en la imprenta",))
+    other = SourcePassage("La imprenta sube el papel.", headings=("Costes",))
+    found = ranked("¿Por qué el retraso de la imprenta?", late, other)
+    assert found["Se averió la plegadora."].coverage == 0
+    assert found["Se averió la plegadora."].context == 1
+    assert found["La imprenta sube el papel."].context < 1
+
+
+def test_ties_keep_the_reading_order() -> None:
+    found = ranked("¿Y eso?", SourcePassage("Llueve. Nieva."), SourcePassage("Hiela."))
+    assert list(found) == ["Llueve.", "Nieva.", "Hiela."]
+
+
+def test_rare_words_of_the_question_weigh_more_than_those_everywhere() -> None:
+    passages = ["La obra gusta. La obra avanza. La obra sigue parada.", "El andamio llegó."]
+    assert answer_from("¿Y el andamio de la obra?", passages).ranks == (2,)
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        SourcePassage("## Revisión de la caldera\n\nSe mira en mayo."),
+        SourcePassage(
+            "Revisión de la\ncaldera\n\nSe mira en mayo.",
+            headings=("Manual", "Revisión de  la caldera"),
+        ),
+    ],
+)
+def test_a_heading_names_what_is_asked_for_and_does_not_answer_it(passage: SourcePassage) -> None:
+    assert list(ranked("¿Cuándo es la revisión de la caldera?", passage)) == ["Se mira en mayo."]
+
+
+def test_a_heading_answers_if_there_is_nothing_else() -> None:
+    alone = SourcePassage("# Cuota del gimnasio: 45 euros")
+    assert list(ranked("¿Qué hay de la cuota?", alone)) == ["# Cuota del gimnasio: 45 euros"]
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("Plaza | Euros al mes\nMoto | 31\nFurgoneta | 82", ["Moto | 31", "Furgoneta | 82"]),
+        ("| Obra | Fin |\n|---|:-:|\n| Lonja | mayo |", ["| Lonja | mayo |"]),
+        ("Conserje | Benito\nPortera | Amparo", ["Conserje | Benito", "Portera | Amparo"]),
+        ("Son estas.\n\nMoto | 31\nFurgoneta | 82", ["Son estas.", "Moto | 31", "Furgoneta | 82"]),
+        ("Moto | Furgoneta", ["Moto | Furgoneta"]),
+    ],
+)
+def test_a_row_of_a_table_is_a_sentence_unless_it_names_the_columns(
+    table: str, rows: list[str]
+) -> None:
+    found = ranked("¿Y eso?", SourcePassage(table))
+    assert list(found) == rows
+    assert all(table[own.span.start : own.span.end] == own.text for own in found.values())
+
+
+def test_a_second_sentence_is_quoted_only_if_it_is_about_as_good() -> None:
+    found = list(ranked("¿La caldera?", SourcePassage("La caldera silba. Caldera rota.")).values())
+    assert [own.text for own in quote(found, WEIGHTS).sentences] == [own.text for own in found]
+    apart = list(ranked("¿La caldera?", SourcePassage("Llueve. La caldera silba.")).values())
+    assert [own.text for own in quote(apart, WEIGHTS).sentences] == ["La caldera silba."]
+
+
+def test_no_more_than_two_sentences_and_the_first_of_equal_ones() -> None:
+    passages = [" ".join(f"La caldera número {n} pierde agua." for n in range(5))]
+    answer = answer_from("¿Qué caldera pierde agua?", passages)
+    assert len(answer.sentences) == 2
+    assert "número 0" in answer.sentences[0].text
+
+
+def test_a_sentence_that_two_passages_share_is_said_once_for_the_first() -> None:
+    passages = ["Hay mercado. La cita es el jueves.", "La cita es el jueves. Hay feria."]
+    answer = answer_from("¿Cuándo es la cita?", passages)
+    assert (answer.text, answer.ranks) == ("La cita es el jueves.", (1,))
+
+
+def test_line_breaks_inside_a_sentence_are_no_part_of_the_answer() -> None:
+    answer = answer_from("¿cita?", ["La cita\nes el jueves."])
+    assert "\n" not in answer.text
+
+
+def test_what_shares_no_word_with_the_question_is_no_answer() -> None:
+    for passages in (PASSAGES, [], [""], [" \n"]):
+        assert answer_from("¿xilófono?", passages) == Answer()
+    assert answer_from("¿y qué?", PASSAGES) == Answer()
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("fr", "Combien d'unités d'insuline dans les deux boîtes de Marcos ?"),
+        ("en", "How many units of insulin are in the two boxes of Marcos?"),
+    ],
+)
+def test_a_question_in_another_language_is_answered_by_names(language: str, question: str) -> None:
+    """Its own stop words say nothing, even where they are words of Spanish too."""
+    passages = ["Son las unas de la tarde, dans les d.", "A Marcos le quedan 2 cajas.", "Are in."]
+    answer = answer_from(question, passages, language)
+    assert (answer.text, answer.ranks) == ("A Marcos le quedan 2 cajas.", (2,))
+    assert stems(question, language) >= {"marc"}
+
+
+def test_what_is_beside_a_sentence_is_a_sentence_or_a_row_of_a_table() -> None:
+    text = "Nadie sabía\ndónde estaba. Cuelga en recepción.\n\nObra | Fin\nLonja | mayo"
+    cuelga = text.index("Cuelga")
+    end = text.index("\n\n")
+    assert beside(text, Span(cuelga, end)) == ("Nadie sabía dónde estaba.", "Obra | Fin")
+    assert beside(text, Span(0, cuelga - 1)) == ("", "Cuelga en recepción.")
+    lonja = text.index("Lonja")
+    assert beside(text, Span(lonja, len(text))) == ("Obra | Fin", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "columns"),
+    [
+        ("Prueba | Precio\nAnalítica | 31 €\nEco | 45 €\n\nMás.", "Eco | 45 €", "Prueba | Precio"),
+        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Lonja | mayo |", "| Obra | Fin |"),
+        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Obra | Fin |", ""),
+        ("Prueba | Precio\nEco | 45 €\n\nMoto | azul", "Moto | azul", ""),
+        ("Prueba | Precio\nEco | 45 €\n\nDespués.", "Después.", ""),
+        ("Portera | Amparo\nConserje | Benito", "Conserje | Benito", ""),
+    ],
+)
+def test_the_row_that_names_the_columns_of_a_row_is_found(
+    text: str, row: str, columns: str
+) -> None:
+    start = text.index(row)
+    span = Span(start, start + len(row))
+    assert columns_of(text, span) == columns
+    assert "---" not in "".join(beside(text, span))
