@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from rag_resources.cli.output import MixesOption, consented, note, warn, write_as
+from rag_resources.cli.output import MixesOption, be_quiet, consented, note, warn
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import PassedOn, command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
@@ -26,10 +26,9 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
     yes: MixesOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
-    plain: Annotated[bool, typer.Option("--plain", help=Message.HELP_PLAIN)] = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
-    write_as(quiet=quiet, plain=plain)
+    be_quiet(quiet)
     from rag_resources.application import open_application
 
     settings = load_settings()

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import dagster as dg
 from dagster_postgres.utils import DagsterPostgresException
-from rich.console import Console
 from sqlalchemy.exc import DBAPIError
 
 from rag_assets.automation import MAIN_JOB
@@ -19,7 +18,6 @@ from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, NOTES, evaluation_key
 from rag_assets.main_job_console import (
-    busy,
     evaluating,
     print_results,
     progress_bars,
@@ -35,7 +33,7 @@ from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
 from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
-from rag_resources.cli.output import warn
+from rag_resources.cli.output import warn, working
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
     RagError,
@@ -77,7 +75,6 @@ def main_job(settings: Settings, source: ContentSource, *, mixes: bool = False) 
 
 
 def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
-    console = Console()
     configured = read_configured(settings)
     if "log_level" not in settings.model_fields_set:
         # Records are in English and not for users, who are told in sentences.
@@ -90,9 +87,9 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
         keep_connections(instance)
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
-        with progress_bars(console, application, configured.window_models):
+        with progress_bars(application, configured.window_models):
             choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
-            tell_phase(console, Message.PROGRESS_INGESTING)
+            tell_phase(Message.PROGRESS_INGESTING)
             bad_notes = runs.months("ingest", ops={"notes": choice})
             questions = None
             if source.golden or application.golden.entries():
@@ -101,14 +98,14 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
             window = full_window(settings)
             is_indexed = application.migration.is_done(window, window_models=windows)
             if not (is_indexed and application.graph.is_done(window)):
-                tell_phase(console, Message.PROGRESS_INDEXING)
+                tell_phase(Message.PROGRESS_INDEXING)
                 bad_notes += runs.months("index")
             progress = runs.execute("migration_progress")
         unread = tell_unread(application, window)
         if absent := runs.told(NOTES, "absent_notes"):
             warn(absent)
-        if questions and (misspelt := runs.told(GOLDEN_DATASET, "misspelt_keys")):
-            warn(misspelt)
+        if questions and (unknown := runs.told(GOLDEN_DATASET, "unknown_keys")):
+            warn(unknown)
         if not application.golden.entries():
             tell_how_to_evaluate()
             tell_unread_again(unread)
@@ -119,13 +116,13 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
             _succeeded(questions, settings)
         stale = application.evaluations.stale(configured.configurations)
         phase = evaluating(stale)
-        tell_phase(console, phase)
-        with busy(console, phase):
+        tell_phase(phase)
+        with working(phase):
             _evaluate(runs, application, configured, stale)
             before = application.serving.promotion()
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
-        print_results(console, application, configured, before)
+        print_results(application, configured, before)
         tell_unread_again(unread)
         _succeeded(promotion, settings)
         _succeeded(report, settings)

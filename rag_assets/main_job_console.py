@@ -1,22 +1,19 @@
 """The console output of the main job: progress read from the database, and the results."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
-from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from rag_assets.configured import Configured
 from rag_resources.application import Application
 from rag_resources.application.documents import MonthCount
-from rag_resources.cli.output import is_plain, is_quiet, say, warn
-from rag_resources.cli.output import table as output_table
+from rag_resources.cli.output import console, is_quiet, say, table, warn
 from rag_resources.cli.status import documents_in_words
 from rag_resources.cli.survey_report import (
     show_moved,
@@ -30,7 +27,6 @@ from rag_resources.core.errors import RagError
 from rag_resources.core.evaluation import judge_stored
 from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import ahead_in_mrr
-from rag_resources.core.tables import ReportTable
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
@@ -42,22 +38,18 @@ from rag_resources.store.promotions import Promotion
 REFRESH_S = 0.5
 PATIENCE = 20
 """The pause between two readings of the progress, as a multiple of the last reading's time."""
-WIDEST_TABLE = 400
 SHOWN, SHOWN_UNDATED, SHOWN_DOCUMENTS = 20, 5, 5
 
 
 @contextmanager
-def progress_bars(
-    console: Console, application: Application, window_models: Sequence[str] = ()
-) -> Iterator[None]:
+def progress_bars(application: Application, window_models: Sequence[str] = ()) -> Iterator[None]:
     """Show the index's progress, read from the database, while the runs work."""
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
-        console=console,
-        disable=is_quiet() or is_plain(),
+        disable=is_quiet(),
     )
     notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
     note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
@@ -105,10 +97,11 @@ def progress_bars(
             refresh()
 
 
-def tell_phase(console: Console, message: str) -> None:
+def tell_phase(message: str) -> None:
     """Say what begins now, unless it is shown on a terminal while it lasts."""
-    if not is_quiet() and (is_plain() or not console.is_terminal):
-        console.print(message, soft_wrap=True)
+    if not (is_quiet() or sys.stdout.isatty()):
+        say(message)
+        sys.stdout.flush()
 
 
 def evaluating(names: Sequence[str]) -> str:
@@ -207,12 +200,11 @@ _EXAMPLE = {
 
 
 def print_results(
-    console: Console, application: Application, configured: Configured, before: Promotion | None
+    application: Application, configured: Configured, before: Promotion | None
 ) -> None:
     """Print the table of the configurations that are switched on, and what serves.
 
     Args:
-        console: Where to.
         application: Open.
         configured: What is configured.
         before: What served before this run.
@@ -230,33 +222,32 @@ def print_results(
         application.evaluations.evidence(latest),
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
-    _print_table(console, compared)
+    console().print(table(compared.columns, compared.rows, title=compared.title))
     if by_passage := max((item.passage_queries for item in latest), default=0):
-        _tell(console, Message.EVALUATE_PASSAGES.format(count=by_passage))
+        say(Message.EVALUATE_PASSAGES.format(count=by_passage))
     references = [
         item.configuration
         for item in latest
         if application.configuration(item.configuration).role is Role.REFERENCE
     ]
     if references:
-        _tell(console, Message.RESULTS_REFERENCES.format(names=", ".join(references)))
+        say(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
     off = configured.configurations.switched_off
     if off:
         names = ", ".join(sorted(off))
-        _tell(console, Message.RESULTS_SWITCHED_OFF.format(names=names))
+        say(Message.RESULTS_SWITCHED_OFF.format(names=names))
     if promotion:
-        _tell(
-            console,
+        say(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model),
         )
         reasons = application.serving.refusals(configured.configurations)
         if before and _version(before) != _version(promotion):
             why = why_replaced(before, configured.configurations, reasons)
             told = Message.RESULTS_REPLACED.format(name=before.configuration, reason=why)
-            _tell(console, told)
+            say(told)
         candidates = [item for item in latest if item.configuration not in references]
         ahead = ahead_in_mrr(candidates, promotion.configuration)
-        _print_reasons(console, Message.RESULTS_AHEAD, ahead, reasons)
+        _print_reasons(Message.RESULTS_AHEAD, ahead, reasons)
         passing = [
             item.configuration
             for item in candidates
@@ -264,12 +255,12 @@ def print_results(
             and judge_stored(item, application.evaluations.gate).allows_promotion
         ]
         refused = [name for name in passing if name in reasons]
-        _print_reasons(console, Message.RESULTS_REFUSED, refused, reasons)
+        _print_reasons(Message.RESULTS_REFUSED, refused, reasons)
     else:
-        _tell(console, Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
+        say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     ui = running_program(application.settings.rag_home, UI)
     where = Message.RESULTS_UI_AT.format(url=ui.address) if ui else Message.RESULTS_UI
-    _tell(console, Message.RESULTS_NEXT.format(where=where))
+    say(Message.RESULTS_NEXT.format(where=where))
 
 
 def _version(promotion: Promotion) -> tuple[str, str]:
@@ -295,41 +286,13 @@ def why_replaced(
     return refusals.get(name, Message.REPLACED_BY_BETTER)
 
 
-def _print_reasons(
-    console: Console, headline: str, names: Sequence[str], reasons: Mapping[str, str]
-) -> None:
+def _print_reasons(headline: str, names: Sequence[str], reasons: Mapping[str, str]) -> None:
     """Print why configurations do not serve, those with the same reason together."""
     names_of: dict[str, list[str]] = {}
     for name in names:
         names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
     if names_of:
-        _tell(console, headline)
+        say(headline)
     for reason, alike in names_of.items():
         told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
-        _tell(console, told)
-
-
-def _tell(console: Console, sentence: str) -> None:
-    """Print a sentence; to a file or a pipe, on one line."""
-    console.print(sentence, soft_wrap=not console.is_terminal)
-
-
-def _print_table(console: Console, shown: ReportTable) -> None:
-    if is_plain():
-        console.print(output_table(shown.columns, shown.rows, title=shown.title))
-        return
-    table = Table(box=box.SIMPLE_HEAD, title=shown.title)
-    for column in shown.columns:
-        table.add_column(column, no_wrap=True)
-    for row in shown.rows:
-        table.add_row(*row)
-    # A table that is too narrow would cut even the verdict; a narrow terminal wraps lines instead.
-    needed = Console(width=WIDEST_TABLE).measure(table).maximum
-    Console(width=max(console.width, needed)).print(table)
-
-
-@contextmanager
-def busy(console: Console, phase: str) -> Iterator[None]:
-    """Show on a terminal what goes on."""
-    with nullcontext() if is_quiet() or is_plain() else console.status(phase):
-        yield
+        say(told)

@@ -6,16 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from threading import Event, Thread
 from urllib.request import ProxyHandler, build_opener
 
 import psutil
-from rich.console import Console
 
 from rag_assets.instance import WORKSPACE
+from rag_resources.cli.output import say, working
 from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
@@ -69,7 +69,6 @@ def serve(settings: Settings) -> int:
     python = [sys.executable, "-m"]
     workspace = ["-w", str(WORKSPACE)]
     address = ["-h", host, "-p", str(port)]
-    console = Console(soft_wrap=not sys.stdout.isatty())  # A sentence a line in a file.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # As `nohup` leaves it.
         signal.signal(signal.SIGHUP, signal.default_int_handler)
@@ -94,14 +93,14 @@ def serve(settings: Settings) -> int:
                 processes.append(process)
                 tells = (process.stdout, interrupted, silenced)
                 Thread(target=_tell, args=tells, daemon=True).start()
-            if not console.is_terminal:
-                console.print(Message.UI_STARTING)
-            with console.status(Message.UI_STARTING):
+            if not sys.stdout.isatty():
+                say(Message.UI_STARTING)
+            with working(Message.UI_STARTING):
                 wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
             if _run(processes):
-                console.print(Message.UI_SERVING.format(url=url))
+                say(Message.UI_SERVING.format(url=url))
             while _run(processes):
-                tell_outage(has_stopped(settings), silenced, console.print)
+                tell_outage(has_stopped(settings), silenced)
                 time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)
     except KeyboardInterrupt:
@@ -121,13 +120,12 @@ def has_stopped(settings: Settings) -> bool:
         return False
 
 
-def tell_outage(stopped: bool, silenced: Event, say: Callable[[str], object]) -> None:
+def tell_outage(stopped: bool, silenced: Event) -> None:
     """Say once that the database has stopped, and once that it runs again.
 
     Args:
         stopped: Whether it does not run now.
         silenced: Set in between: Dagster complains of it in thousands of lines.
-        say: Shows a sentence.
     """
     if stopped and not silenced.is_set():
         silenced.set()

@@ -22,7 +22,6 @@ from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
 from rag_resources.core.model_names import is_model_name, unknown_model
 from rag_resources.core.quoting import shown
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
 from rag_resources.core.yaml_text import (
     DuplicateKeyError,
@@ -102,8 +101,6 @@ class Configurations(dict[str, NamedConfiguration]):
         if name not in self:
             known = ", ".join(self)
             headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)
-            if name not in self.left_out and (meant := nearest(name, self)):
-                headline += Message.FILTER_MEANT.format(name=meant)
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
 

@@ -37,7 +37,6 @@ from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.quoting import shown
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
@@ -535,32 +534,15 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def env_file_problems() -> list[Text]:
-    """Return what is wrong with the `.env` file though it changes nothing.
+    """Name the malformed lines of the `.env` file, which change nothing."""
+    # Not their text, which may be a password.
+    return [Message.SETTINGS_MALFORMED.format(line=line) for line in malformed_lines()]
 
-    These are malformed lines, and names that nearly match a setting. Other unknown names may belong
-    to other programs; an unknown field of a group is an error anyway.
-    """
+
+def unknown_variables() -> list[str]:
+    """Return the names in the `.env` file that are no settings; other programs may have them."""
     known = {name.upper() for name in Settings.model_fields}
-    unknown = [name for name in present_values() if name.upper().partition("__")[0] not in known]
-    settable = [
-        *sorted(known - {group.upper() for group in _GROUPS}),
-        *(
-            f"{group}__{field}".upper()
-            for group, own in _GROUPS.items()
-            for field in own.model_fields
-        ),
-    ]
-    malformed = [
-        # Not its text, which may be a password.
-        Message.SETTINGS_MALFORMED.format(line=line)
-        for line in malformed_lines()
-    ]
-    misspelt = [
-        Message.SETTINGS_MISSPELT.format(name=name, meant=meant)
-        for name in unknown
-        if (meant := nearest(name, settable))
-    ]
-    return [*malformed, *misspelt]
+    return [name for name in present_values() if name.upper().partition("__")[0] not in known]
 
 
 def _as_variable(problem: str) -> str:
@@ -568,10 +550,6 @@ def _as_variable(problem: str) -> str:
     name, _, reason = problem.partition(": ")
     variable = name.upper().replace(".", "__")
     said = problem.values["items"][-1] if isinstance(problem, Text) else reason
-    group = variable.rpartition("__")[0]
-    if isinstance(said, Text) and said.code == Message.PROBLEM_MISSPELT_KEY.code:
-        meant = "__".join(filter(None, (group, said.values["name"].upper())))
-        said = Message.PROBLEM_MISSPELT_KEY.format(name=meant)
-    elif isinstance(said, Text) and said.code == Message.PROBLEM_OTHER_KEYS.code:
+    if isinstance(said, Text) and said.code == Message.PROBLEM_OTHER_KEYS.code:
         said = Message.PROBLEM_OTHER_KEYS.format(known=said.values["known"].upper())
     return f"{variable}: {said if isinstance(said, Text) else reason}"

@@ -521,26 +521,17 @@ CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
 -- As that of chunk_embeddings.
 CREATE INDEX chunk_windows_tenant_idx ON chunk_windows (tenant_id);
 
--- Chunked notes whose vectors of a model are not all there yet: the queue of the embedding runs, and the notes that
--- are still searched as a whole. Written by the transaction that chunks a note, before it touches the chunks.
-CREATE TABLE pending_embeddings (
+-- Chunked notes whose vectors of a model are not all there yet, those of their chunks or those of their windows: the
+-- queue of the embedding runs, and the notes that are still searched as a whole. Written by the transaction that chunks a
+-- note, before it touches the chunks.
+CREATE TABLE pending_vectors (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
+    kind text NOT NULL CHECK (kind IN ('chunk', 'window')),
     note_id uuid NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
     tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, note_id),
-    CONSTRAINT pending_embeddings_note_id_fkey FOREIGN KEY (tenant_id, note_id)
-    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-);
-
--- Chunked notes whose windows are not all there yet, as pending_embeddings is for the vectors of chunks.
-CREATE TABLE pending_windows (
-    model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
-    note_id uuid NOT NULL,
-    requested_at timestamptz NOT NULL DEFAULT now(),
-    tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, note_id),
-    CONSTRAINT pending_windows_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    PRIMARY KEY (model, kind, note_id),
+    CONSTRAINT pending_vectors_note_id_fkey FOREIGN KEY (tenant_id, note_id)
     REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
@@ -844,7 +835,7 @@ CREATE TABLE graph_parts (
     version text NOT NULL
 );
 
--- Chunked notes that a part of the graph has not read yet, as pending_embeddings is for the vectors of chunks.
+-- Chunked notes that a part of the graph has not read yet, as pending_vectors is for vectors.
 CREATE TABLE pending_graph (
     tenant_id text NOT NULL,
     note_id uuid NOT NULL,
@@ -994,8 +985,8 @@ DECLARE
     tracked text;
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
-                                   'pending_embeddings', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
-                                   'note_spans', 'chunk_windows', 'pending_windows', 'mentions', 'relationships'] LOOP
+                                   'pending_vectors', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
+                                   'note_spans', 'chunk_windows', 'mentions', 'relationships'] LOOP
         CALL track_index(tracked, 'tenant');
     END LOOP;
     CALL track_index('embedding_models', 'everybody');
@@ -1022,7 +1013,7 @@ CREATE TABLE changed_months (
 -- names them: the difference tells which notes have changed since.
 CREATE TABLE month_contents (
     month date NOT NULL,
-    -- notes, chunks, words; of a model: vectors/e5_small, windows/…, note_vectors/…, waiting/…, waiting_windows/…
+    -- notes, chunks, words; of a model: vectors/e5_small, windows/…, note_vectors/…, waiting_chunk/…, waiting_window/…
     part text NOT NULL,
     -- Of the two arrays.
     fingerprint text NOT NULL,
@@ -1049,7 +1040,9 @@ RETURN date_trunc('month', t AT TIME ZONE 'UTC')::date;
 CREATE FUNCTION mark_months() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $mark_months$
 DECLARE
-    part text := quote_literal(tg_argv[0]) || CASE WHEN tg_argv[0] LIKE '%/' THEN ' || c.model' ELSE '' END;
+    part text := quote_literal(tg_argv[0]) || CASE
+        WHEN tg_argv[0] = 'waiting_' THEN ' || c.kind || ''/'' || c.model'
+        WHEN tg_argv[0] LIKE '%/' THEN ' || c.model' ELSE '' END;
     changed text := CASE tg_op
         WHEN 'UPDATE' THEN '(SELECT * FROM changed UNION ALL SELECT * FROM replaced)' ELSE 'changed' END;
     source text := CASE tg_argv[1]
@@ -1175,11 +1168,8 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
             hash_record_extended(ROW(halfvec_send(e.embedding)), 0)
         FROM noted AS n INNER JOIN note_embeddings AS e ON e.note_id = n.id
         UNION ALL
-        SELECT n.tenant_id, n.month, 'waiting/' || p.model, n.id, 1, 0
-        FROM noted AS n INNER JOIN pending_embeddings AS p ON p.note_id = n.id
-        UNION ALL
-        SELECT n.tenant_id, n.month, 'waiting_windows/' || p.model, n.id, 1, 0
-        FROM noted AS n INNER JOIN pending_windows AS p ON p.note_id = n.id
+        SELECT n.tenant_id, n.month, 'waiting_' || p.kind || '/' || p.model, n.id, 1, 0
+        FROM noted AS n INNER JOIN pending_vectors AS p ON p.note_id = n.id
         UNION ALL
         SELECT
             n.tenant_id, n.month, 'mentions', n.id, count(*),
@@ -1242,8 +1232,7 @@ CALL track_months('chunks', 'chunks', 'note');
 CALL track_months('chunk_embeddings', 'vectors/', 'chunk');
 CALL track_months('chunk_windows', 'windows/', 'chunk');
 CALL track_months('note_embeddings', 'note_vectors/', 'note');
-CALL track_months('pending_embeddings', 'waiting/', 'note');
-CALL track_months('pending_windows', 'waiting_windows/', 'note');
+CALL track_months('pending_vectors', 'waiting_', 'note');
 CALL track_months('lexeme_statistics', 'words', 'corpus');
 CALL track_months('corpus_statistics', 'words', 'corpus');
 CALL track_months('mentions', 'mentions', 'note');

@@ -51,7 +51,7 @@ def golden_dataset(
         source = chosen_source(context, config, rag.notes)
         if source.golden:
             imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
-    for problem in imported.misspelt:
+    for problem in imported.unknown:
         context.log.warning(problem)
     entries = rag.golden.entries()
     categories = sorted({entry.category for entry in entries})
@@ -91,7 +91,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         "left_out": len(imported.deleted),
         "orphaned": len(imported.orphaned),
         "drafts": len(imported.drafts),
-        "misspelt_keys": "\n".join(imported.misspelt) or "–",
+        "unknown_keys": "\n".join(imported.unknown) or "–",
         **{
             name: dg.MetadataValue.md(
                 "\n".join(

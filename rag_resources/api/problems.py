@@ -142,7 +142,7 @@ def invalid_request(details: Sequence[Any], model: type[BaseModel] | None = None
 
     Args:
         details: The errors that pydantic found.
-        model: The body's model; with it, the nearest known name is suggested for an unknown one.
+        model: The body's model; with it, the known names are listed beside an unknown one.
     """
     described = [_described(each, model) for each in details]
     return ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, described)
@@ -184,11 +184,11 @@ async def refuse_unknown_parameters(request: Request) -> None:
     if operation is None:  # The page and its files, which are not part of the schema.
         return
     known = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
-    problems = []
-    for name in request.query_params:
-        if name in known:
-            continue
-        problems.append(joined(": ", (shown(name), unknown_key(name, known))))
+    problems = [
+        joined(": ", (shown(name), unknown_key(known)))
+        for name in request.query_params
+        if name not in known
+    ]
     if problems:
         raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, problems)
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rag_resources.cli.output import clean, console, fail, is_plain, say, warn
+from rag_resources.cli.output import clean, console, fail, say, warn
 from rag_resources.cli.reader import told, told_day, told_number
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
@@ -55,7 +55,7 @@ def show(
     for rank, result in enumerate(response.results, start=1):
         asked = (response.query, language)
         shown = told(score.format(score=result.score))
-        marks = not screen.is_terminal or is_plain()
+        marks = not screen.is_terminal
         screen.print(_panel(rank, shown, result, asked, marks=marks))
     say_confidence(response)
     _say_cost(response, configuration, by_words=by_words)
@@ -85,7 +85,7 @@ def _say_searched(transformed: "TransformedQuery") -> None:
 
 def _panel(
     rank: int, score: str, result: "RetrievalResult", asked: tuple[str, str], *, marks: bool
-) -> "Panel | Text":
+) -> "Panel":
     from rich.cells import cell_len
     from rich.console import Group
     from rich.panel import Panel
@@ -116,8 +116,6 @@ def _panel(
         found.insert(0, where)
     title, below = " · ".join(part for part in heading if part), clean(told(joined(" · ", found)))
     passage = _passage(result, asked, marks=marks)
-    if is_plain():
-        return Text("\n").join([Text(title), Text(below), passage, Text()])
     fits = cell_len(below) <= console().width - _BORDER_CELLS
     return Panel(
         passage if fits else Group(passage, Text(below, style="dim", justify="right")),

@@ -130,10 +130,13 @@ def _machine() -> Iterator[Finding]:
 def _settings(settings: "Settings") -> Iterator[Finding]:
     from rag_resources.languages.formats import number
     from rag_resources.languages.messages import operators
-    from rag_resources.settings import env_file_problems
+    from rag_resources.settings import env_file_problems, unknown_variables
 
     for problem in env_file_problems():
         yield Finding(".env", Health.WARNING, problem)
+    if unknown := unknown_variables():
+        told = Message.SETTINGS_UNKNOWN.format(names=", ".join(unknown))
+        yield Finding(".env", Health.WARNING, told)
     home = settings.rag_home
     present = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(present).free / _GB

@@ -43,7 +43,7 @@ def import_file(
             "leftOut": imported.deleted,
             "orphaned": imported.orphaned,
             "drafts": imported.drafts,
-            "misspelt": imported.misspelt,
+            "unknownKeys": imported.unknown,
         }
         counts = _tell_changes(
             Message.GOLDEN_IMPORTED, imported.changes, others if as_json else None, path=path
@@ -59,7 +59,7 @@ def import_file(
                     note(f"  - {query}")
         if imported.drafts:
             note(Message.GOLDEN_DRAFTS.format(count=len(imported.drafts)))
-        _tell_misspelt(imported.misspelt)
+        _tell_unknown(imported.unknown)
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)
         warn_of_source(opened.golden.source, imported=path)
@@ -133,10 +133,10 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
         "drafts": len(read.drafts),
         "orphaned": read.orphaned,
         "withoutDatabase": checked is not None,
-        "misspelt": read.misspelt,
+        "unknownKeys": read.unknown,
     }
     conclude(message, counts, as_json=as_json)
-    _tell_misspelt(read.misspelt)
+    _tell_unknown(read.unknown)
     if read.orphaned:
         note(Message.GOLDEN_ORPHANED.format(count=len(read.orphaned)))
         for query in read.orphaned:
@@ -166,8 +166,8 @@ def drift(as_json: JsonOption = False) -> None:
     say(found.summary)
 
 
-def _tell_misspelt(misspelt: "Sequence[str]") -> None:
-    for problem in misspelt:
+def _tell_unknown(unknown: "Sequence[str]") -> None:
+    for problem in unknown:
         warn(problem)
 
 

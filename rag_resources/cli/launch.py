@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import MixesOption, is_plain, is_quiet
+from rag_resources.cli.output import MixesOption, is_quiet
 from rag_resources.cli.running import ENV_FILE_TOLD
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
@@ -30,7 +30,6 @@ def run(
         "--sample": sample,
         "--yes": yes,
         "--quiet": is_quiet(),
-        "--plain": is_plain(),
     }
     _become("run", *(flag for flag, given in flags.items() if given))
 

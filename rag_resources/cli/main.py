@@ -16,7 +16,6 @@ from rag_resources.cli import (
     ask,
     calibrate,
     compare,
-    completion,
     doctor,
     documents,
     evaluate,
@@ -38,7 +37,7 @@ from rag_resources.cli import (
     status,
     tenant,
 )
-from rag_resources.cli.output import say, write_as
+from rag_resources.cli.output import be_quiet, say
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group, passing_on
 from rag_resources.core.messages import Message
@@ -61,7 +60,6 @@ def _show_version(wanted: bool) -> None:
 def options(
     debug: Annotated[bool, typer.Option("--debug", help=Message.HELP_DEBUG)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
-    plain: Annotated[bool, typer.Option("--plain", help=Message.HELP_PLAIN)] = False,
     version: Annotated[
         bool,
         typer.Option("--version", help=Message.HELP_VERSION, callback=_show_version, is_eager=True),
@@ -98,13 +96,6 @@ app.add_typer(key.app)
 app.add_typer(tenant.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
-command(app, "completion", Message.HELP_COMPLETION)(completion.completion)
-
-
-def _global_options(given: Sequence[str]) -> tuple[bool, bool, bool]:
-    """Return which of --debug, --quiet and --plain stand before the command."""
-    options = set(takewhile(lambda word: word.startswith("-"), given))
-    return "--debug" in options, bool(options & {"--quiet", "-q"}), "--plain" in options
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -116,10 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    debug, quiet, plain = _global_options(given)
-    write_as(quiet=quiet, plain=plain)
+    options = set(takewhile(lambda word: word.startswith("-"), given))
+    debug = "--debug" in options
+    be_quiet(bool(options & {"--quiet", "-q"}))
     if not debug:  # logs are in English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
     log_to_stderr(level=logging.DEBUG if debug else logging.CRITICAL)
-    completion.prepare()
     sys.exit(run_app(app, given, program="rag", debug=debug))

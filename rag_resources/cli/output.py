@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console, RenderableType
-    from rich.text import Text
 
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
 MixesOption = Annotated[bool, typer.Option("--yes", help=Message.HELP_MIXES)]
@@ -33,28 +32,17 @@ PIPED_COLUMNS = 120
 _MIN_SECRET_CHARS = 4
 
 
-_quiet, _plain = ContextVar("quiet", default=False), ContextVar("plain", default=False)
+_quiet = ContextVar("quiet", default=False)
 
 
-def write_as(*, quiet: bool, plain: bool) -> None:
-    """Set how this process writes.
-
-    Args:
-        quiet: Only results and errors.
-        plain: Tables as lines, for screen readers and other programs; no frames, no colours.
-    """
+def be_quiet(quiet: bool) -> None:
+    """Set whether this process writes only results and errors."""
     _quiet.set(quiet)
-    _plain.set(plain)
 
 
 def is_quiet() -> bool:
     """Whether only results and errors are written."""
     return _quiet.get()
-
-
-def is_plain() -> bool:
-    """Whether tables are written as lines."""
-    return _plain.get()
 
 
 def say(text: str) -> None:
@@ -72,16 +60,12 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Write a warning on stderr, in yellow if colours are available, unless `--quiet` is set."""
     if not _quiet.get():
-        _write_coloured(clean(told(text)), typer.colors.YELLOW)
+        typer.secho(clean(told(text)), fg=typer.colors.YELLOW, err=True)
 
 
 def fail(text: str) -> None:
     """Write an error on stderr without credentials, in red if colours are available."""
-    _write_coloured(clean(masked(told(text))), typer.colors.RED)
-
-
-def _write_coloured(text: str, colour: str) -> None:
-    typer.secho(text, fg=None if is_plain() else colour, err=True)
+    typer.secho(clean(masked(told(text))), fg=typer.colors.RED, err=True)
 
 
 def write_json(value: Any) -> None:
@@ -142,14 +126,7 @@ def console(*, err: bool = False) -> "Console":
 
     stream = sys.stderr if err else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
-    return Console(
-        stderr=err,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        width=width,
-        no_color=is_plain() or None,
-    )
+    return Console(stderr=err, markup=False, emoji=False, highlight=False, width=width)
 
 
 def table(
@@ -162,11 +139,9 @@ def table(
 ) -> "RenderableType":
     """Return a table below its title; the first column and prose are aligned left, others right.
 
-    With `--plain` it is a block of lines for each row, each with the column's name. `named` says
-    that the first column has names that other commands take: in a pipe they are never broken.
+    `named` says that the first column has names that other commands take: in a pipe they are never
+    broken.
     """
-    if is_plain():
-        return _lines(columns, rows, title)
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -187,25 +162,11 @@ def table(
     return Group(Text(title, style="table.title"), made) if title else made
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> "Text":
-    from rich.text import Text
-
-    blocks = [
-        "\n".join(
-            f"{column}: {' '.join(clean(cell).split())}"
-            for column, cell in zip(columns, row, strict=False)
-            if cell.strip()
-        )
-        for row in rows
-    ]
-    return Text("\n\n".join([*([title] if title else []), *blocks]) + "\n")
-
-
 @contextmanager
 def working(message: str) -> Iterator[None]:
     """Show on a terminal that something is being worked on."""
     screen = console(err=True)
-    if not screen.is_terminal or _quiet.get() or is_plain():
+    if not screen.is_terminal or _quiet.get():
         yield
         return
     with screen.status(told(message)):
@@ -232,7 +193,7 @@ def progress(message: str, *, total: int | None = None) -> Iterator[Callable[[in
         TimeElapsedColumn(),
         console=screen,
         transient=True,
-        disable=not screen.is_terminal or _quiet.get() or is_plain(),
+        disable=not screen.is_terminal or _quiet.get(),
     ) as bar:
         task = bar.add_task(message, total=total)
         yield lambda done: bar.advance(task, done)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rag_resources.cli.env_file import assignment
 from rag_resources.cli.output import console, say, table, warn
 from rag_resources.core.messages import Message
-from rag_resources.core.similar import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +46,7 @@ class Undated(Protocol):
 def show_survey(folder: Path, found: "Survey") -> None:
     """Show which records of a folder would be read, which not and why, and their dates."""
     from rag_resources.documents.media_types import SUFFIXES
+    from rag_resources.ingestion.records import KNOWN_FIELDS
 
     say(Message.INIT_TITLE.format(path=folder, notes=found.notes, rejected=found.rejected_count))
     documents = {name: count for name, count in found.other.items() if name in SUFFIXES}
@@ -81,9 +81,9 @@ def show_survey(folder: Path, found: "Survey") -> None:
         warn(Message.INIT_LONG_GAP.format(before=before, after=after, count=count))
     if found.future:
         warn(Message.INIT_FUTURE.format(count=found.future))
-    for name, meant in _misspelt(found.fields).items():
-        doubled = Message.INIT_DOUBLED.format(name=name)
-        warn(doubled if name == meant else Message.INIT_MISSPELT.format(name=name, meant=meant))
+    for name in found.fields:
+        if name in KNOWN_FIELDS:
+            warn(Message.INIT_DOUBLED.format(name=name))
     if found.foreign:
         named = [f"{name} ({language})" for name, language in found.foreign]
         say(Message.INIT_FOREIGN.format(notes=_first(named)))
@@ -138,13 +138,6 @@ def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
     console().print(table(columns, rows, prose=True))
     if len(moved) > len(rows):
         say(Message.UNDATED_MORE.format(count=len(moved) - len(rows)))
-
-
-def _misspelt(fields: Counter[str]) -> dict[str, str]:
-    """Return the fields that became metadata and match a known one, or nearly, with that one."""
-    from rag_resources.ingestion.records import KNOWN_FIELDS
-
-    return {name: found for name in fields if (found := nearest(name, KNOWN_FIELDS))}
 
 
 def _first(names: "Sequence[str]") -> str:

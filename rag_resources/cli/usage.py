@@ -4,7 +4,7 @@ Typer contains its own copy of click, without translations; the exceptions come 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -20,7 +20,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from rag_resources.core.messages import Message
-from rag_resources.core.similar import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -130,7 +129,7 @@ def _problem(error: TyperException) -> str:
         _, _, order = error.ctx.command_path.partition(" ")
         return Message.USAGE_GLOBAL_OPTION.format(name=error.option_name, command=order)
     if isinstance(error, NoSuchOption):
-        known = _did_you_mean(nearest(error.option_name, error.possibilities or ()))
+        known = _did_you_mean(error.possibilities)
         return Message.USAGE_NO_SUCH_OPTION.format(name=error.option_name) + known
     if isinstance(error, BadOptionUsage):
         takes_none = "does not take" in error.message
@@ -154,11 +153,8 @@ def _other_problem(error: TyperException) -> str:
         return Message.USAGE_MISSING_COMMAND.format(known=", ".join(commands))
     unknown = re.match(r"No such command (['\"])(.*?)\1", error.message)
     if unknown:
-        meant = nearest(unknown[2], commands)
         known = Message.USAGE_KNOWN_COMMANDS.format(known=", ".join(commands))
-        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2]) + (
-            _did_you_mean(meant) if meant else known
-        )
+        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2]) + known
     extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
     if extra:
         takes_some = context and any(
@@ -192,8 +188,8 @@ def _reason(error: BadParameter) -> str:
     return reason.rstrip(".")
 
 
-def _did_you_mean(name: str) -> str:
-    return Message.USAGE_DID_YOU_MEAN.format(name=name) if name else ""
+def _did_you_mean(possibilities: Sequence[str] | None) -> str:
+    return Message.USAGE_DID_YOU_MEAN.format(name=possibilities[0]) if possibilities else ""
 
 
 def _option(option: TyperOption) -> tuple[str, str]:

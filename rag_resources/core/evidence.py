@@ -34,8 +34,8 @@ _WORDS = {
     "vectors": Message.PART_VECTORS,
     "windows": Message.PART_WINDOWS,
     "note_vectors": Message.PART_NOTE_VECTORS,
-    "waiting": Message.PART_WAITING,
-    "waiting_windows": Message.PART_WAITING,
+    "waiting_chunk": Message.PART_WAITING,
+    "waiting_window": Message.PART_WAITING,
     "mentions": Message.PART_MENTIONS,
     "statements": Message.PART_STATEMENTS,
     "words": Message.PART_WORDS,
@@ -141,9 +141,10 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
         kinds = ("note_vectors", "note_vector_index", "model")
         parts += [f"{kind}/{model}" for kind in kinds for model in models if model]
         if config.unit == "chunks":
-            parts += [f"{kind}/{config.model}" for kind in ("vectors", "vector_index", "waiting")]
+            kinds = ("vectors", "vector_index", "waiting_chunk")
+            parts += [f"{kind}/{config.model}" for kind in kinds]
     if config.searches_windows:
-        kinds = ("windows", "window_index", "waiting_windows")
+        kinds = ("windows", "window_index", "waiting_window")
         parts += [f"{kind}/{config.model}" for kind in kinds]
     if config.searches_graph:
         parts += ["mentions", "statements"]

@@ -5,7 +5,7 @@ Properties 30 to 33.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,9 +22,8 @@ from rag_resources.core.golden_places import (
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
-from rag_resources.core.similar import nearest
 from rag_resources.core.text import fold_question, is_blank, normalize_query
-from rag_resources.core.texts import Text, joined
+from rag_resources.core.texts import joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -113,9 +112,6 @@ def _hashed(entry: GoldenEntry) -> list[Any]:
     ]
 
 
-MAX_SUGGESTED = 20
-"""Problems of a file up to which misspelt notes are looked for, because each reads many notes."""
-
 _KEYS = (
     "id",
     "query",
@@ -139,7 +135,6 @@ def parse_golden(
     origin: str,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
-    meant_by: Callable[[str], str | None] = lambda _: None,
     known_problems: Mapping[int, Sequence[str]] | None = None,
 ) -> list[GoldenEntry]:
     """Read a golden dataset, completely or not at all.
@@ -150,7 +145,6 @@ def parse_golden(
         origin: The file, for messages.
         resolve_note: Returns the id of the note with an id or external id; None if there is none.
         content_of: Returns the content of a note found by `resolve_note`; called only for places.
-        meant_by: Returns the note that a name without one was probably meant for, for messages.
         known_problems: Why places were left out before, by the entry's position from 1. An entry
             that then names no note has no other problem.
 
@@ -168,13 +162,10 @@ def parse_golden(
         if row is LEFT_OUT:
             continue
         reading = _Reading()
-        suggest = meant_by if len(problems) < MAX_SUGGESTED else lambda _: None
-        entry = _parse_entry(row, reading, resolve_note, content_of, suggest)
+        entry = _parse_entry(row, reading, resolve_note, content_of)
         if entry and entry.query:
             _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
-        if reading.problems:
-            reading.problems.extend(_misspelt(row))
         query = row.get("query", "") if isinstance(row, Mapping) else ""
         query = query if isinstance(query, str) else shown(query)
         known = (known_problems or {}).get(position, [])
@@ -185,29 +176,20 @@ def parse_golden(
     return entries
 
 
-def misspelt_keys(raw: Any) -> list[str]:
-    """Return, entry by entry, keys of a golden dataset that are probably meant for another one.
-
-    Other unknown keys are the author's own; neither are read.
+def unknown_keys(raw: Any) -> list[str]:
+    """Name each key of a golden dataset that is not read; it may be misspelt.
 
     Args:
         raw: As for `parse_golden`.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
-    found: list[str] = []
-    for position, row in enumerate(rows if isinstance(rows, list) else [], start=1):
-        found.extend(
-            locate_problem(position, str(row.get("query") or ""), reason)
-            for reason in _misspelt(row)
-        )
-    return found
-
-
-def _misspelt(row: Any) -> Iterator[Text]:
-    keys = row.keys() - set(_KEYS) if isinstance(row, Mapping) else ()
-    for key in sorted(map(str, keys)):
-        if meant := nearest(key, _KEYS):
-            yield joined(": ", (shown(key), Message.PROBLEM_MISSPELT_KEY.format(name=meant)))
+    found = {
+        str(key)
+        for row in (rows if isinstance(rows, list) else [])
+        for key in (row if isinstance(row, Mapping) else ())
+    }
+    reason = Message.PROBLEM_OTHER_KEYS.format(known=", ".join(_KEYS))
+    return [joined(": ", (shown(key), reason)) for key in sorted(found - set(_KEYS))]
 
 
 def parse_entry(
@@ -215,7 +197,6 @@ def parse_entry(
     *,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
-    meant_by: Callable[[str], str | None] = lambda _: None,
 ) -> GoldenEntry:
     """Read one entry, in the form of a file. For the other arguments see `parse_golden`.
 
@@ -223,7 +204,7 @@ def parse_entry(
         InvalidGoldenDatasetError: It is invalid; every bad field is named.
     """
     reading = _Reading()
-    entry = _parse_entry(row, reading, resolve_note, content_of, meant_by)
+    entry = _parse_entry(row, reading, resolve_note, content_of)
     if entry is None or reading.problems:
         raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, reading.problems)
     return entry
@@ -259,13 +240,12 @@ def _parse_entry(
     reading: _Reading,
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
-    meant_by: Callable[[str], str | None],
 ) -> GoldenEntry | None:
     if not isinstance(row, Mapping):
         reading.add(Message.GOLDEN_NOT_AN_OBJECT)
         return None
     query = _query(row, reading)
-    relevant = _relevant(row, reading, resolve_note, meant_by)
+    relevant = _relevant(row, reading, resolve_note)
     places, problems = read_places(row.get("places"), relevant, resolve_note, content_of)
     reading.problems.extend(problems)
     return GoldenEntry(
@@ -307,7 +287,6 @@ def _relevant(
     row: Mapping[str, Any],
     reading: _Reading,
     resolve_note: Callable[[str], UUID | None],
-    meant_by: Callable[[str], str | None],
 ) -> tuple[UUID, ...]:
     # The one with names, or else the one that is there: the name that its author knows.
     fields = ("relevantNoteIds", "relevantNotes")
@@ -323,14 +302,10 @@ def _relevant(
         return ()
     resolved: dict[UUID, None] = {}
     for name in names:
-        is_name = could_name_a_note(name)
-        if is_name and (note_id := resolve_note(str(name))):
+        if could_name_a_note(name) and (note_id := resolve_note(str(name))):
             resolved[note_id] = None
             continue
-        problem = Message.GOLDEN_MISSING_NOTE.format(note=shown(name))
-        if meant := meant_by(str(name)) if is_name else None:
-            problem = joined(".", (problem, Message.FILTER_MEANT.format(name=shown(meant))))
-        reading.add(problem)
+        reading.add(Message.GOLDEN_MISSING_NOTE.format(note=shown(name)))
     return tuple(resolved)
 
 

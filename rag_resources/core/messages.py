@@ -25,7 +25,6 @@ class Message:
     TIME_IS_UP: Template
     PROBLEM_MISSING: Template
     PROBLEM_UNKNOWN_KEY: Template
-    PROBLEM_MISSPELT_KEY: Template
     PROBLEM_OTHER_KEYS: Template
     PROBLEM_TOO_SMALL: Template
     PROBLEM_TOO_LARGE: Template
@@ -69,7 +68,6 @@ class Message:
     FILTER_NO_VALUE: Template
     FILTER_NO_PERIOD: Template
     FILTER_NO_NOTES: Template
-    FILTER_MEANT: Template
     FILTER_MEANT_TEXT: Template
     FILTER_MEANT_NO_TEXT: Template
     NO_RESULTS: Template
@@ -233,7 +231,7 @@ class Message:
     SETTINGS_HOME: Template
     SETTINGS_FILES_URL: Template
     SETTINGS_SOURCE_CREDENTIALS: Template
-    SETTINGS_MISSPELT: Template
+    SETTINGS_UNKNOWN: Template
     SETTINGS_MALFORMED: Template
     FILES_UNUSABLE: Template
     FILE_NOT_KEPT: Template
@@ -874,7 +872,6 @@ class Message:
     INIT_LANGUAGES: Template
     INIT_SIZES: Template
     INIT_SIZES_RANGE: Template
-    INIT_MISSPELT: Template
     INIT_DOUBLED: Template
     INIT_FUTURE: Template
     INIT_LONG_GAP: Template
@@ -947,10 +944,7 @@ class Message:
     DOCTOR_NO_WINDOWS: Template
     DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
-    HELP_COMPLETION: Template
-    HELP_COMPLETION_SHELL: Template
     HELP_QUIET: Template
-    HELP_PLAIN: Template
 
     # report.toml
     HELP_REPORT: Template

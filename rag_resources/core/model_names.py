@@ -5,8 +5,7 @@ import re
 from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.similar import nearest
-from rag_resources.core.texts import Text, joined
+from rag_resources.core.texts import Text
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 """The models that are computed in this process."""
@@ -53,10 +52,8 @@ def is_model_name(name: str) -> bool:
 
 
 def unknown_model(name: str) -> Text:
-    """Say that a name is not one of an embedding model, and which one was probably meant."""
-    problem = Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
-    meant = nearest(name, _NAMES)
-    return joined(".", (problem, Message.FILTER_MEANT.format(name=meant))) if meant else problem
+    """Say that a name is not one of an embedding model."""
+    return Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
 
 
 def language_model(name: str) -> tuple[str, str] | None:

@@ -9,7 +9,6 @@ from pydantic_core import ErrorDetails
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Template, Text, joined
 from rag_resources.core.yaml_text import Lines
 
@@ -55,7 +54,7 @@ def describe_problems(
 
     Args:
         error: The errors that pydantic found.
-        model: The validated model; with it, the nearest known name is suggested for an unknown one.
+        model: The validated model; with it, the known names are listed beside an unknown one.
         lines: Of the file that was validated, if it is one; with them, each problem begins with
             its line.
     """
@@ -87,18 +86,16 @@ def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
         reason: str = context["error"].args[0]  # as a text, which `str` of the error is not
         return reason
     if detail["type"] in _UNKNOWN_KEYS and model:
-        *outer, name = detail["loc"]
+        *outer, _ = detail["loc"]
         known = dict.fromkeys(key for each in _models_at(outer, model) for key in _keys(each))
-        return unknown_key(str(name), known)
+        return unknown_key(known)
     if template:
         return template.format(value=shown(detail["input"]), **context)
     return Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
 
 
-def unknown_key(name: str, known: Collection[str]) -> Text:
-    """Say that a key is unknown, and which one was probably meant, or which ones there are."""
-    if meant := nearest(name, known):
-        return Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+def unknown_key(known: Collection[str]) -> Text:
+    """Say that a key is unknown, and which ones there are."""
     if 0 < len(known) <= MOST_LISTED_KEYS:
         return Message.PROBLEM_OTHER_KEYS.format(known=", ".join(known))
     return Message.PROBLEM_UNKNOWN_KEY.format()

@@ -16,7 +16,7 @@ from rag_resources.store.golden import (
     present_place,
     write_golden,
 )
-from rag_resources.store.notes import find_alike, find_note, note_content
+from rag_resources.store.notes import find_note, note_content
 
 Fields = Mapping[str, Any]
 """The fields of an entry, as a file gives them."""
@@ -123,7 +123,6 @@ def _write(
     entry = parse_entry(
         row,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
-        meant_by=lambda name: find_alike(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
     for other in others:

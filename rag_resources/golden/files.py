@@ -12,7 +12,7 @@ from rag_resources.core.errors import (
     InvalidSourceError,
     unreadable,
 )
-from rag_resources.core.golden import GoldenEntry, misspelt_keys, parse_golden
+from rag_resources.core.golden import GoldenEntry, parse_golden, unknown_keys
 from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
 from rag_resources.core.golden_places import GoldenPlace
@@ -30,7 +30,7 @@ from rag_resources.store.golden import (
     write_golden,
 )
 from rag_resources.store.golden_history import golden_versions
-from rag_resources.store.notes import find_alike, find_note, list_notes, note_content, note_id
+from rag_resources.store.notes import find_note, list_notes, note_content, note_id
 from rag_resources.store.tombstones import deleted_names
 
 SQUAD_DIFFICULTY = 3
@@ -45,13 +45,13 @@ class GoldenFile:
         entries: Its questions.
         drafts: Its drafts, which have no answer yet.
         orphaned: Its questions that name a deleted note; an import leaves them out.
-        misspelt: Keys that are not read, and were probably meant for others.
+        unknown: A sentence for each key that is not read.
     """
 
     entries: list[GoldenEntry]
     drafts: list[str]
     orphaned: list[str] = dataclasses.field(default_factory=list)
-    misspelt: list[str] = dataclasses.field(default_factory=list)
+    unknown: list[str] = dataclasses.field(default_factory=list)
 
 
 def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
@@ -76,7 +76,7 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
         with connection.transaction(force_rollback=True):
             source = str(path.resolve())
             import_entries(connection, entries, source=source, orphaned=orphaned, origin=path.name)
-    return GoldenFile(entries, drafts, orphaned, misspelt_keys(given))
+    return GoldenFile(entries, drafts, orphaned, unknown_keys(given))
 
 
 def import_golden(
@@ -131,7 +131,7 @@ def import_rows(
         origin: The cause that the history records.
         replace: As `import_golden`.
     """
-    misspelt = misspelt_keys(raw)
+    unknown = unknown_keys(raw)
     raw, drafts = without_drafts(raw)
     with database.transaction() as connection:
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
@@ -144,7 +144,7 @@ def import_rows(
             replace=replace,
             origin=origin,
         )
-    return dataclasses.replace(imported, drafts=drafts, misspelt=misspelt)
+    return dataclasses.replace(imported, drafts=drafts, unknown=unknown)
 
 
 def import_squad(
@@ -289,7 +289,6 @@ def _parse(
         origin=name,
         known_problems=without_page,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
-        meant_by=lambda name: find_alike(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
     if not entries and not may_be_empty:  # importing no entries would delete all others

@@ -10,10 +10,9 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import misspelt_keys, parse_golden
+from rag_resources.core.golden import parse_golden, unknown_keys
 from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.messages import Message
-from rag_resources.core.similar import nearest
 from rag_resources.core.types import NoteRecord
 from rag_resources.golden.files import GoldenFile, load_json
 from rag_resources.ingestion.sources import SourceOptions, iter_source
@@ -66,11 +65,10 @@ def check_golden(path: Path, source: Path | None, *, follows_links: bool = False
         origin=str(path),
         resolve_note=resolve,
         content_of=lambda found: known[found],
-        meant_by=lambda name: nearest(name, contents or {}),
     )
     if not entries and not drafts:
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
-    read = GoldenFile(entries, drafts, misspelt=misspelt_keys(given))
+    read = GoldenFile(entries, drafts, unknown=unknown_keys(given))
     return CheckedFile(read, None if contents is None else len(contents))
 
 

@@ -13,7 +13,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import update_statistics
-from rag_resources.store.notes import StoredNote, find_alike, list_notes
+from rag_resources.store.notes import StoredNote, list_notes
 from rag_resources.store.tombstones import (
     Deletion,
     Tombstone,
@@ -127,7 +127,7 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
 def _latest(connection: Connection, name: str, *, tenant: str) -> Tombstone:
     tombstones, _ = list_tombstones(connection, tenant=tenant, name=name)
     if not tombstones:
-        raise _unknown(name, meant=find_alike(connection, name, tenant=tenant))
+        raise _unknown(name)
     latest = {tombstone.source: tombstone for tombstone in reversed(tombstones)}
     return _only(list(latest.values()), name)
 
@@ -137,11 +137,8 @@ def _check(name: str) -> None:
         raise _unknown(name)
 
 
-def _unknown(name: str, *, meant: str | None = None) -> InvalidParameterError:
-    told = Message.NOTE_UNKNOWN.format(name=shown(name))
-    if meant:
-        told += Message.FILTER_MEANT.format(name=shown(meant))
-    return InvalidParameterError(told, name=name)
+def _unknown(name: str) -> InvalidParameterError:
+    return InvalidParameterError(Message.NOTE_UNKNOWN.format(name=shown(name)), name=name)
 
 
 def _only(found: Sequence[Found], name: str) -> Found:

@@ -8,7 +8,6 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
 from rag_resources.database.readers import Reads
@@ -90,11 +89,10 @@ def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:
 def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
     if condition.source:
         told = Message.FILTER_NO_SOURCE.format(value=condition.source)
-        meant = _meant(condition.source, known.sources)
-        return told + (meant or Message.FILTER_SOURCES.format(sources=", ".join(known.sources)))
+        return told + Message.FILTER_SOURCES.format(sources=", ".join(known.sources))
     if condition.tags:
         (tag,) = condition.tags
-        return Message.FILTER_NO_TAG.format(value=tag) + _meant(tag, known.tags)
+        return Message.FILTER_NO_TAG.format(value=tag)
     if condition.note_ids:
         return Message.FILTER_NO_NOTE.format()
     if condition.metadata:
@@ -103,14 +101,9 @@ def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
             return Message.FILTER_LIST.format(key=key)
         if key in known.keys:
             return Message.FILTER_NO_VALUE.format(key=key, value=shown(value))
-        return Message.FILTER_NO_KEY.format(key=key) + _meant(key, known.keys)
+        return Message.FILTER_NO_KEY.format(key=key)
     if known.first is None or known.last is None:
         return Message.FILTER_NO_NOTES.format()
     return Message.FILTER_NO_PERIOD.format(
         first=f"{known.first:%Y-%m-%d}", last=f"{known.last:%Y-%m-%d}"
     )
-
-
-def _meant(value: str, known: tuple[str, ...]) -> str:
-    meant = nearest(value, known)
-    return Message.FILTER_MEANT.format(name=meant) if meant else ""

@@ -20,7 +20,6 @@ from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve, losers
-from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import query_metrics
@@ -398,14 +397,10 @@ def _candidates(
         return candidates
     named = [candidate for candidate in candidates if candidate.name == name]
     if not named:
-        known_names = [candidate.name for candidate in candidates]
-        known = ", ".join(known_names)
+        known = ", ".join(candidate.name for candidate in candidates)
         exists = name in configurations
         template = Message.CANDIDATE_IS_REFERENCE if exists else Message.CANDIDATE_NOT_FOUND
-        told = template.format(name=name, known=known)
-        if not exists and (meant := nearest(name, known_names)):
-            told += Message.FILTER_MEANT.format(name=meant)
-        raise InvalidConfigurationError(told, [])
+        raise InvalidConfigurationError(template.format(name=name, known=known), [])
     return named
 
 

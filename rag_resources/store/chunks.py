@@ -107,8 +107,7 @@ def replace_chunks(
     if changed:
         new = [chunk for note_id in changed for chunk in chunks[note_id]]
         ids = [chunk.chunk_id for chunk in new]
-        queries().request_embeddings(connection, note_ids=changed)
-        queries().request_windows(connection, note_ids=changed)
+        queries().request_vectors(connection, note_ids=changed)
         queries().request_graph(connection, note_ids=changed)
         queries().delete_other_chunks(connection, note_ids=changed, ids=ids)
         queries().upsert_chunks(

@@ -64,7 +64,7 @@ class GoldenImport:
         orphaned: Questions of the file that name a deleted note; they are not imported, and stay
             as they are if stored.
         drafts: Questions of the file without an answer yet; they are not imported.
-        misspelt: Keys of the file that are not read, and were probably meant for others.
+        unknown: A sentence for each key of the file that is not read.
     """
 
     changes: list[GoldenChange]
@@ -72,7 +72,7 @@ class GoldenImport:
     deleted: list[str] = field(default_factory=list)
     orphaned: list[str] = field(default_factory=list)
     drafts: list[str] = field(default_factory=list)
-    misspelt: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
 def list_golden(connection: Connection) -> list[GoldenEntry]:

@@ -158,6 +158,5 @@ def retire_model(connection: Connection, name: str) -> None:
     """
     queries().mark_retired(connection, name=name)
     queries().delete_model_queue(connection, name=name)
-    queries().delete_model_windows_queue(connection, name=name)
     queries().delete_model_failures(connection, name=name)
     queries().drop_partitions(connection, name=name)

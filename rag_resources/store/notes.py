@@ -5,13 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from string import digits
 from typing import Any
 from uuid import UUID, uuid5
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.similar import nearest
 from rag_resources.core.text import content_sha256
 from rag_resources.core.types import Note, NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection
@@ -22,9 +20,6 @@ NAMESPACE = UUID("6f1d7c7e-5a0e-4c0c-9d6e-0b5a2f9c3e11")
 
 STATEMENT_CHARS = 4_000_000
 """Most characters that one statement writes, unless a single note is longer."""
-
-MISSPELT_CHARS = 2
-"""Most characters that a misspelt name lacks, or has too many, of the one that was meant."""
 
 
 class Upsert(StrEnum):
@@ -239,24 +234,6 @@ def creation_times(
         connection, tenant=tenant, source=source, external_ids=list(names)
     )
     return {row.external_id: row.created_at for row in rows}
-
-
-def find_alike(connection: Connection, name: str, *, tenant: str) -> str | None:
-    """Return the external id that a name is probably meant for; None if there is none.
-
-    It has the name in it or in its title, or is in the name; or else it is misspelt by letters.
-    """
-    found: str | None = queries().find_alike_note(connection, name=name, tenant=tenant)
-    if found:
-        return found
-    rows = queries().list_similar_names(
-        connection,
-        tenant=tenant,
-        digits="".join(char for char in name if char in digits),
-        shortest=len(name) - MISSPELT_CHARS,
-        longest=len(name) + MISSPELT_CHARS,
-    )
-    return nearest(name, [row.external_id for row in rows]) or None
 
 
 def uuid_or_none(name: str | None) -> UUID | None:

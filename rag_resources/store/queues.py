@@ -6,18 +6,16 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from psycopg import sql
-
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import queries, statement
+from rag_resources.database.queries import queries
 
 
 class NoteQueue(StrEnum):
-    """A queue, by the name of its table."""
+    """A queue, by the kind of its vectors."""
 
-    EMBEDDINGS = "pending_embeddings"
-    WINDOWS = "pending_windows"
+    EMBEDDINGS = "chunk"
+    WINDOWS = "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,11 @@ def claim_queued(
     batch_size: int,
 ) -> list[QueuedNote]:
     """Lock the newest unclaimed queued notes of a time window, until commit."""
-    rows = connection.execute(
-        statement("claim_queued_notes", queue=sql.Identifier(queue)),
-        _months(model, window) | {"skipped": list(skipped), "batch_size": batch_size},
+    rows = queries().claim_queued_notes(
+        connection,
+        **_months(model, window, queue),
+        skipped=list(skipped),
+        batch_size=batch_size,
     )
     return [QueuedNote(*row) for row in rows]
 
@@ -54,11 +54,10 @@ def count_queued(
     skipped: Collection[UUID] = (),
 ) -> int:
     """Count the queued notes of a time window, claimed or not."""
-    (row,) = connection.execute(
-        statement("count_queued_notes", queue=sql.Identifier(queue)),
-        _months(model, window) | {"skipped": list(skipped)},
+    notes: int = queries().count_queued_notes(
+        connection, **_months(model, window, queue), skipped=list(skipped)
     )
-    return int(row.notes)
+    return notes
 
 
 def count_pending(connection: Connection) -> dict[str, int]:
@@ -68,11 +67,14 @@ def count_pending(connection: Connection) -> dict[str, int]:
 
 def is_empty(connection: Connection, model: str, window: TimeWindow, *, queue: NoteQueue) -> bool:
     """Whether no note of a time window is queued, not even one that is not chunked yet."""
-    (row,) = connection.execute(
-        statement("queue_is_empty", queue=sql.Identifier(queue)), _months(model, window)
-    )
-    return bool(row.is_empty)
+    found: bool = queries().queue_is_empty(connection, **_months(model, window, queue))
+    return found
 
 
-def _months(model: str, window: TimeWindow) -> dict[str, object]:
-    return {"model": model, "month_start": window.start, "month_end": window.end}
+def _months(model: str, window: TimeWindow, queue: NoteQueue) -> dict[str, object]:
+    return {
+        "model": model,
+        "kind": queue.value,
+        "month_start": window.start,
+        "month_end": window.end,
+    }

@@ -59,10 +59,8 @@ def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> Dropp
     if not found:
         return None
     queries().lock_pending_of_notes(connection, note_ids=found)
-    queries().lock_pending_windows_of_notes(connection, note_ids=found)
     claimed = [row.id for row in queries().claim_notes_to_drop(connection, note_ids=found)]
     queries().drop_pending_of_notes(connection, note_ids=claimed)
-    queries().drop_pending_windows_of_notes(connection, note_ids=claimed)
     queries().drop_chunks_of_notes(connection, note_ids=claimed)
     queries().mark_unchunked(connection, note_ids=claimed)
     return DroppedBatch(found[-1], len(found) - len(claimed))

@@ -39,27 +39,27 @@ class _Family:
         table: The table's name without the model's.
         columns: The columns with vectors; each has an index.
         count: Counts the vectors of a model.
-        backfill: Reads the progress of their backfill.
+        kind: Of the queue of notes that lack some.
     """
 
     table: str
     columns: Sequence[str]
     count: Callable[[Connection, str], int]
-    backfill: Callable[[Connection, str], Any]
+    kind: str
 
 
 _CHUNKS = _Family(
     "chunk_embeddings",
     ("embedding", "contextual_embedding"),
     count_chunk_vectors,
-    lambda connection, model: queries().fetch_backfill(connection, model=model),
+    "chunk",
 )
 _CHUNKS_ALONE = replace(_CHUNKS, columns=("embedding",))
 _WINDOWS = _Family(
     "chunk_windows",
     ("embedding",),
     count_windows,
-    lambda connection, model: queries().fetch_windows_backfill(connection, model=model),
+    "window",
 )
 
 
@@ -107,7 +107,8 @@ def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int)
         rows = family.count(connection, info.name)
         if not queries().is_analyzed(connection, table_name=table, row_count=rows):
             connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        if not _are_due(family.backfill(connection, info.name), rows, min_rows):
+        backfill = queries().fetch_backfill(connection, model=info.name, kind=family.kind)
+        if not _are_due(backfill, rows, min_rows):
             return built
         owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
         for column in family.columns:

@@ -20,22 +20,18 @@ WHERE
     (u.context, u.topics, u.start_char, u.end_char)
     IS DISTINCT FROM (c.context, c.topics, c.start_char, c.end_char);
 
--- name: request_embeddings!
--- Queue notes for every model that embeds chunks. Run it before changing their chunks: it waits for an embedding run
--- that has claimed one of them, so that no work is lost and nothing deadlocks.
+-- name: request_vectors!
+-- Queue notes for every model that embeds chunks, or windows. Run it before changing their chunks: it waits for an
+-- embedding run that has claimed one of them, so that no work is lost and nothing deadlocks.
 -- params:  note_ids uuid[]
-INSERT INTO pending_embeddings AS p (model, note_id, tenant_id)
-SELECT m.name, n.id, n.tenant_id FROM embedding_models AS m CROSS JOIN notes AS n
-WHERE m.embeds_chunks AND n.id = ANY(:note_ids) ORDER BY m.name, n.id
-ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
-
--- name: request_windows!
--- Queue notes for every model that has windows. Run it before changing their chunks, as request_embeddings.
--- params:  note_ids uuid[]
-INSERT INTO pending_windows AS p (model, note_id, tenant_id)
-SELECT m.name, n.id, n.tenant_id FROM embedding_models AS m CROSS JOIN notes AS n
-WHERE m.windows_hash IS NOT NULL AND n.id = ANY(:note_ids) ORDER BY m.name, n.id
-ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
+INSERT INTO pending_vectors AS p (model, kind, note_id, tenant_id)
+SELECT m.name, k.kind, n.id, n.tenant_id
+FROM embedding_models AS m
+CROSS JOIN
+    LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
+CROSS JOIN notes AS n
+WHERE k.is_made AND n.id = ANY(:note_ids) ORDER BY m.name, k.kind, n.id
+ON CONFLICT (model, kind, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
 -- Insert or update chunks of the given notes; existing chunks keep their vectors.

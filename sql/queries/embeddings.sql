@@ -60,9 +60,9 @@ ON CONFLICT (model, chunk_id) DO UPDATE
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
 WITH done AS (
-    DELETE FROM pending_embeddings AS p
+    DELETE FROM pending_vectors AS p
     WHERE
-        p.model = :model AND p.note_id = ANY(:note_ids)
+        p.model = :model AND p.kind = 'chunk' AND p.note_id = ANY(:note_ids)
         AND NOT EXISTS (
             SELECT FROM chunks AS c
             LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id

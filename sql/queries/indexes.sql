@@ -6,26 +6,14 @@ INNER JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relname = :index_name AND c.relnamespace = current_schema()::regnamespace;
 
 -- name: fetch_backfill^
--- The progress of a model: all notes, those that lack current chunks or vectors, and whether the model serves.
--- params:  model text
+-- The progress of a model: all notes, those that lack current chunks or vectors of a kind, and whether it serves.
+-- params:  model text, kind text
 -- returns: notes bigint, waiting bigint, serves bool
--- index:   notes_unchunked_idx, pending_embeddings_pkey
+-- index:   notes_unchunked_idx, pending_vectors_pkey
 SELECT
     (SELECT count(*) FROM notes) AS notes,
     (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > now()))
-    + (SELECT count(*) FROM pending_embeddings AS p WHERE p.model = m.name) AS waiting,
-    m.state = 'serving' AS serves
-FROM embedding_models AS m WHERE m.name = :model;
-
--- name: fetch_windows_backfill^
--- As fetch_backfill, for the windows of a model.
--- params:  model text
--- returns: notes bigint, waiting bigint, serves bool
--- index:   notes_unchunked_idx, pending_windows_pkey
-SELECT
-    (SELECT count(*) FROM notes) AS notes,
-    (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > now()))
-    + (SELECT count(*) FROM pending_windows AS p WHERE p.model = m.name) AS waiting,
+    + (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = :kind) AS waiting,
     m.state = 'serving' AS serves
 FROM embedding_models AS m WHERE m.name = :model;
 

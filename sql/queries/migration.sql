@@ -32,7 +32,9 @@ WITH waiting AS (
         (n.expires_at IS NULL OR n.expires_at > now())
         AND (
             n.chunked_at IS NULL
-            OR EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+            OR EXISTS (
+                SELECT FROM pending_vectors AS p WHERE p.model = :model AND p.kind = 'chunk' AND p.note_id = n.id
+            )
         )
         AND NOT EXISTS (
             SELECT FROM indexing_failures AS f

@@ -52,10 +52,11 @@ SELECT
     date_trunc('month', n.created_at, 'UTC') AS month, p.model, count(*) AS notes,
     coalesce(sum(l.chunks), 0)::bigint AS chunks,
     coalesce(sum(l.chunks) FILTER (WHERE f.note_id IS NULL), 0)::bigint AS sound_chunks
-FROM pending_embeddings AS p
+FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 LEFT JOIN lengths AS l ON l.note_id = p.note_id
 LEFT JOIN failing AS f ON f.model = p.model AND f.note_id = p.note_id
+WHERE p.kind = 'chunk'
 GROUP BY month, p.model ORDER BY month, p.model;
 
 -- name: errors_by_kind
@@ -102,6 +103,6 @@ SELECT
         SELECT count(*) > 0 FROM pg_locks AS l
         INNER JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
         WHERE
-            l.locktype = 'relation' AND l.relation = 'pending_embeddings'::regclass
+            l.locktype = 'relation' AND l.relation = 'pending_vectors'::regclass
             AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid()
     ) AS is_working;

@@ -43,11 +43,11 @@ LOCK TABLE notes, chunks, embedding_models IN SHARE ROW EXCLUSIVE MODE;
 -- name: request_missing_embeddings!
 -- Queue every chunked note that lacks a vector of a model; run once, when the model starts to embed chunks.
 -- params:  model text
-INSERT INTO pending_embeddings (model, note_id, tenant_id)
-SELECT DISTINCT :model, c.note_id, c.tenant_id FROM chunks AS c
+INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+SELECT DISTINCT :model, 'chunk' AS kind, c.note_id, c.tenant_id FROM chunks AS c
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
-ON CONFLICT (model, note_id) DO NOTHING;
+ON CONFLICT (model, kind, note_id) DO NOTHING;
 
 -- name: keep_model!
 -- Keep the model from being retired until commit.
@@ -72,7 +72,7 @@ SELECT
     (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
     (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
     (SELECT count(*) FROM chunk_windows AS w WHERE w.model = m.name) AS windows,
-    (SELECT count(*) FROM pending_embeddings AS p WHERE p.model = m.name) AS pending,
+    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'chunk') AS pending,
     (SELECT count(*) FROM indexing_failures AS f WHERE f.model = m.name) AS failures,
     coalesce(pg_total_relation_size(to_regclass('chunk_embeddings_' || m.name)), 0)
     + coalesce(pg_total_relation_size(to_regclass('chunk_windows_' || m.name)), 0)
@@ -90,11 +90,7 @@ UPDATE embedding_models SET retired_at = now(), embeds_chunks = FALSE, windows_h
 
 -- name: delete_model_queue!
 -- params:  name text
-DELETE FROM pending_embeddings WHERE model = :name;
-
--- name: delete_model_windows_queue!
--- params:  name text
-DELETE FROM pending_windows WHERE model = :name;
+DELETE FROM pending_vectors WHERE model = :name;
 
 -- name: delete_model_failures!
 -- params:  name text

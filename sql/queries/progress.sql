@@ -31,12 +31,12 @@ SELECT
             AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)
             AND (n.expires_at IS NULL OR n.expires_at > now())
     )
-    AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = ANY(:models))
+    AND NOT EXISTS (SELECT FROM pending_vectors AS p WHERE p.kind = 'chunk' AND p.model = ANY(:models))
     AND NOT EXISTS (
         SELECT FROM unnest(:models::text[]) AS w (name)
         WHERE NOT EXISTS (SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.embeds_chunks)
     )
-    AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = ANY(:window_models))
+    AND NOT EXISTS (SELECT FROM pending_vectors AS p WHERE p.kind = 'window' AND p.model = ANY(:window_models))
     AND NOT EXISTS (
         SELECT FROM unnest(:window_models::text[]) AS w (name)
         WHERE
@@ -52,13 +52,11 @@ SELECT
 -- params:  models text[]
 -- returns: month timestamptz (start, UTC), steps text[] (what they wait for), notes bigint, written_at timestamptz (the
 --          latest of them)
--- index:   notes_unchunked_idx, pending_embeddings_pkey, pending_windows_pkey, notes_newest_idx
+-- index:   notes_unchunked_idx, pending_vectors_pkey, notes_newest_idx
 WITH waiting AS (
     SELECT 'chunk' AS step, '' AS model, n.id FROM notes AS n WHERE n.chunked_at IS NULL
     UNION ALL
-    SELECT 'embed_chunk' AS step, p.model, p.note_id FROM pending_embeddings AS p WHERE p.model = ANY(:models)
-    UNION ALL
-    SELECT 'embed_window' AS step, p.model, p.note_id FROM pending_windows AS p WHERE p.model = ANY(:models)
+    SELECT 'embed_' || p.kind AS step, p.model, p.note_id FROM pending_vectors AS p WHERE p.model = ANY(:models)
 ),
 
 failed AS (

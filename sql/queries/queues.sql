@@ -1,39 +1,39 @@
--- The notes that wait for vectors of a model. {queue} is pending_embeddings or pending_windows.
+-- The notes that wait for vectors of a model.
 
 -- name: claim_queued_notes
 -- The newest queued notes of a month, locked until commit so that two runs never share one.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
+-- params:  model text, kind text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
 -- returns: note_id uuid, created_at timestamptz, newest first
-SELECT p.note_id, n.created_at FROM {queue} AS p
+SELECT p.note_id, n.created_at FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
-    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
     AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped)
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size
 FOR UPDATE OF p SKIP LOCKED;
 
--- name: count_queued_notes
+-- name: count_queued_notes$
 -- How many notes of a month claim_queued_notes would find, locked or not.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
+-- params:  model text, kind text, month_start timestamptz, month_end timestamptz, skipped uuid[]
 -- returns: bigint
-SELECT count(*) AS notes FROM {queue} AS p
+SELECT count(*) AS notes FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
-    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
     AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
 
--- name: queue_is_empty
+-- name: queue_is_empty$
 -- Whether no note of a range of months is queued.
--- params:  model text, month_start timestamptz, month_end timestamptz
+-- params:  model text, kind text, month_start timestamptz, month_end timestamptz
 -- returns: bool
 SELECT
     NOT EXISTS (
-        SELECT FROM {queue} AS p INNER JOIN notes AS n ON n.id = p.note_id
-        WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+        SELECT FROM pending_vectors AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
     ) AS is_empty;
 
 -- name: count_pending_notes
--- How many notes wait for vectors, by model.
+-- How many notes wait for vectors of their chunks, by model.
 -- returns: model text, notes bigint
--- index:   pending_embeddings_pkey
-SELECT p.model, count(*) AS notes FROM pending_embeddings AS p GROUP BY p.model ORDER BY p.model;
+-- index:   pending_vectors_pkey
+SELECT p.model, count(*) AS notes FROM pending_vectors AS p WHERE p.kind = 'chunk' GROUP BY p.model ORDER BY p.model;

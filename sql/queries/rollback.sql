@@ -16,12 +16,8 @@ WHERE
         n.chunked_at IS NOT NULL
         OR EXISTS (SELECT FROM chunks AS c WHERE c.note_id = n.id)
         OR EXISTS (
-            SELECT FROM embedding_models AS m INNER JOIN pending_embeddings AS p ON p.model = m.name
-            WHERE p.note_id = n.id
-        )
-        OR EXISTS (
-            SELECT FROM embedding_models AS m INNER JOIN pending_windows AS p ON p.model = m.name
-            WHERE p.note_id = n.id
+            SELECT FROM embedding_models AS m INNER JOIN pending_vectors AS p ON p.model = m.name
+            WHERE p.kind IN ('chunk', 'window') AND p.note_id = n.id
         )
     )
 ORDER BY n.id LIMIT :batch_size;
@@ -29,19 +25,10 @@ ORDER BY n.id LIMIT :batch_size;
 -- name: lock_pending_of_notes!
 -- Wait for the embedding runs that have claimed the given notes. At this point nobody waits for this transaction.
 -- params:  note_ids uuid[]
--- index:   pending_embeddings_pkey
-SELECT FROM embedding_models AS m INNER JOIN pending_embeddings AS p ON p.model = m.name
-WHERE p.note_id = ANY(:note_ids)
-ORDER BY p.model, p.note_id
-FOR UPDATE OF p;
-
--- name: lock_pending_windows_of_notes!
--- Also wait for the runs that embed the windows of some notes.
--- params:  note_ids uuid[]
--- index:   pending_windows_pkey
-SELECT FROM embedding_models AS m INNER JOIN pending_windows AS p ON p.model = m.name
-WHERE p.note_id = ANY(:note_ids)
-ORDER BY p.model, p.note_id
+-- index:   pending_vectors_pkey
+SELECT FROM embedding_models AS m INNER JOIN pending_vectors AS p ON p.model = m.name
+WHERE p.kind IN ('chunk', 'window') AND p.note_id = ANY(:note_ids)
+ORDER BY p.model, p.kind, p.note_id
 FOR UPDATE OF p;
 
 -- name: claim_notes_to_drop
@@ -52,15 +39,9 @@ SELECT n.id FROM notes AS n WHERE n.id = ANY(:note_ids) ORDER BY n.id FOR NO KEY
 
 -- name: drop_pending_of_notes!
 -- params:  note_ids uuid[]
--- index:   pending_embeddings_pkey
-DELETE FROM pending_embeddings AS p USING embedding_models AS m
-WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
-
--- name: drop_pending_windows_of_notes!
--- params:  note_ids uuid[]
--- index:   pending_windows_pkey
-DELETE FROM pending_windows AS p USING embedding_models AS m
-WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
+-- index:   pending_vectors_pkey
+DELETE FROM pending_vectors AS p USING embedding_models AS m
+WHERE p.model = m.name AND p.kind IN ('chunk', 'window') AND p.note_id = ANY(:note_ids);
 
 -- name: drop_chunks_of_notes!
 -- Delete the chunks of the given notes, with their vectors, windows and failures.

@@ -31,7 +31,7 @@ WHERE
 -- The lists of a question, and what they search: all visible notes, the notes not yet searchable by chunk, or chunks.
 -- {any_unchunked} is FALSE if plan_search says so; then no chunk has to be excluded.
 -- params:  model text (empty: none), window_model text (empty: none), those of visible_notes and of the lists
--- index:   notes_unchunked_idx, pending_embeddings_pkey, pending_windows_pkey, chunks_position_key
+-- index:   notes_unchunked_idx, pending_vectors_pkey, chunks_position_key
 WITH visible_notes AS {materialized} ({visible_notes}),
 
 unchunked_notes AS {materialized} (
@@ -39,9 +39,9 @@ unchunked_notes AS {materialized} (
     UNION ALL
     SELECT n.id, n.note_id, n.created_at
     FROM (
-        SELECT e.note_id FROM pending_embeddings AS e WHERE e.model = :model
+        SELECT e.note_id FROM pending_vectors AS e WHERE e.model = :model AND e.kind = 'chunk'
         UNION
-        SELECT w.note_id FROM pending_windows AS w WHERE w.model = :window_model
+        SELECT w.note_id FROM pending_vectors AS w WHERE w.model = :window_model AND w.kind = 'window'
     ) AS p INNER JOIN visible_notes AS n ON n.id = p.note_id
     WHERE n.chunked_at IS NOT NULL
 ),
@@ -58,8 +58,13 @@ WHERE
     {any_unchunked} IS FALSE
     OR (
         n.chunked_at IS NOT NULL
-        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
-        AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = :window_model AND p.note_id = n.id)
+        AND NOT EXISTS (
+            SELECT FROM pending_vectors AS p WHERE p.model = :model AND p.kind = 'chunk' AND p.note_id = n.id
+        )
+        AND NOT EXISTS (
+            SELECT FROM pending_vectors AS p
+            WHERE p.model = :window_model AND p.kind = 'window' AND p.note_id = n.id
+        )
     );
 
 -- name: every_chunk
@@ -716,15 +721,15 @@ ORDER BY score DESC, s.id;
 --          dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
 --          cosine_high float8, has_windows bool; one row for each requested model that is known and not retired, or a
 --          single row without a name
--- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
+-- index:   notes_unchunked_idx, pending_vectors_pkey, notes_expiry_idx, those of visible_notes
 SELECT
     p.any_unchunked, p.any_expired, p.matching, p.chunk_count, m.name, m.dimension, m.provider, m.digest,
     m.similarity_threshold, m.cosine_low, m.cosine_high, m.windows_hash IS NOT NULL AS has_windows
 FROM (
     SELECT
         EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)
-        OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model)
-        OR EXISTS (SELECT FROM pending_windows WHERE model = :window_model) AS any_unchunked,
+        OR EXISTS (SELECT FROM pending_vectors WHERE model = :model AND kind = 'chunk')
+        OR EXISTS (SELECT FROM pending_vectors WHERE model = :window_model AND kind = 'window') AS any_unchunked,
         (SELECT min(n.expires_at) <= now() FROM notes AS n WHERE n.tenant_id = :tenant) IS TRUE AS any_expired,
         -- noqa: disable=AM09
         CASE

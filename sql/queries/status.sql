@@ -28,7 +28,7 @@ SELECT
     m.name, m.state,
     (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
     (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
-    (SELECT count(*) FROM pending_embeddings AS p WHERE p.model = m.name) AS pending,
+    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'chunk') AS pending,
     (SELECT count(*) FROM chunk_windows AS w WHERE w.model = m.name) AS windows,
-    (SELECT count(*) FROM pending_windows AS p WHERE p.model = m.name) AS pending_windows
+    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'window') AS pending_windows
 FROM embedding_models AS m ORDER BY m.name;

@@ -42,7 +42,7 @@ WITH numbered AS (
     FROM notes AS n
     INNER JOIN chunks AS c ON c.note_id = n.id
     INNER JOIN chunk_windows AS w ON w.model = :model AND w.chunk_id = c.id
-    LEFT JOIN pending_windows AS p ON p.model = :model AND p.note_id = n.id
+    LEFT JOIN pending_vectors AS p ON p.model = :model AND p.kind = 'window' AND p.note_id = n.id
     WHERE n.created_at >= :month_start AND n.created_at < :month_end AND p.note_id IS NULL
 )
 

@@ -48,7 +48,8 @@ FROM STDIN (FORMAT "binary");
 -- Remove notes from a model's queue.
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
-DELETE FROM pending_windows AS p WHERE p.model = :model AND p.note_id = ANY(:note_ids) RETURNING p.note_id;
+DELETE FROM pending_vectors AS p
+WHERE p.model = :model AND p.kind = 'window' AND p.note_id = ANY(:note_ids) RETURNING p.note_id;
 
 -- name: fetch_windows_hash$
 -- The windows_hash of a model; null if it has no windows.
@@ -63,9 +64,9 @@ UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :name;
 -- name: request_all_windows!
 -- Queue every chunked note of a model, when the model gets windows for the first time, or other ones than before.
 -- params:  model text
-INSERT INTO pending_windows (model, note_id, tenant_id)
-SELECT DISTINCT :model, c.note_id, c.tenant_id FROM chunks AS c
-ON CONFLICT (model, note_id) DO NOTHING;
+INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+SELECT DISTINCT :model, 'window' AS kind, c.note_id, c.tenant_id FROM chunks AS c
+ON CONFLICT (model, kind, note_id) DO NOTHING;
 
 -- name: count_window_gaps^
 -- How many chunks of a range of months lack current windows of a model, and how many windows are wrong.
@@ -81,7 +82,7 @@ SELECT
     count(*) FILTER (WHERE vector_dims(w.embedding) <> :dimension) AS wrong_dimension
 FROM chunks AS c
 INNER JOIN notes AS n ON n.id = c.note_id
-LEFT JOIN pending_windows AS p ON p.model = :model AND p.note_id = c.note_id
+LEFT JOIN pending_vectors AS p ON p.model = :model AND p.kind = 'window' AND p.note_id = c.note_id
 LEFT JOIN chunk_windows AS w ON w.model = :model AND w.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
 

@@ -42,8 +42,8 @@ LINEAR = 0.9
 LINEAR_UP_TO = 4
 
 QUEUE_ALL = """
-    INSERT INTO pending_embeddings (model, note_id, tenant_id)
-    SELECT %(model)s, n.id, n.tenant_id FROM notes AS n
+    INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+    SELECT %(model)s, 'chunk', n.id, n.tenant_id FROM notes AS n
     ORDER BY n.created_at DESC, n.id LIMIT %(notes)s
     ON CONFLICT DO NOTHING"""
 FORGET = """
@@ -51,7 +51,7 @@ FORGET = """
     WHERE e.model = %(model)s AND e.chunk_id = ANY(ARRAY(
         SELECT c.id FROM chunks AS c
         WHERE c.note_id = ANY(ARRAY(
-            SELECT p.note_id FROM pending_embeddings AS p WHERE p.model = %(model)s
+            SELECT p.note_id FROM pending_vectors AS p WHERE p.model = %(model)s
         ))
     ))"""
 
@@ -134,7 +134,7 @@ def measure_round(server: EmbeddedServer, database: Database, drainers: int, not
         for statement in (QUEUE_ALL, FORGET):
             connection.execute(statement, {"model": MODEL.name, "notes": notes})
     with database.autocommit() as connection:
-        connection.execute("VACUUM ANALYZE chunk_embeddings, pending_embeddings")
+        connection.execute("VACUUM ANALYZE chunk_embeddings, pending_vectors")
     context = multiprocessing.get_context("forkserver")
     barrier = context.Barrier(drainers + 1)
     meter, url = Meter(server), server.dsn("rag")
@@ -241,7 +241,7 @@ def main() -> None:
         with database.transaction() as connection:
             connection.execute(QUEUE_ALL, {"model": MODEL.name, "notes": arguments.corpus})
         with database.autocommit() as connection:
-            connection.execute("VACUUM ANALYZE pending_embeddings")
+            connection.execute("VACUUM ANALYZE pending_vectors")
         report_claims(database)
 
 

@@ -19,7 +19,7 @@ CONTENT = {
     "vectors": "SELECT model, chunk_id, embedding::text, contextual_embedding::text, "
     "content_sha256, contextual_sha256 FROM chunk_embeddings",
     "note vectors": "SELECT model, note_id, embedding::text, content_sha256 FROM note_embeddings",
-    "queue": "SELECT model, note_id FROM pending_embeddings",
+    "queue": "SELECT model, note_id FROM pending_vectors WHERE kind = 'chunk'",
     "failures": "SELECT stage, note_id, chunk_id, model, error::text FROM indexing_failures",
     "statistics": "SELECT lexeme, document_count, chunk_count, average_lexeme_occurrences "
     "FROM lexeme_statistics, corpus_statistics",

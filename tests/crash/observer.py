@@ -33,7 +33,7 @@ _DONE_WITHOUT_VECTORS = """
     LEFT JOIN chunk_embeddings e ON e.model = m.name AND e.chunk_id = c.id
     WHERE n.chunked_at IS NOT NULL AND m.embeds_chunks
         AND NOT EXISTS (
-            SELECT FROM pending_embeddings p WHERE p.model = m.name AND p.note_id = n.id)
+            SELECT FROM pending_vectors p WHERE p.model = m.name AND p.note_id = n.id)
         AND (e.content_sha256 IS DISTINCT FROM c.content_sha256
             OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256)"""
 

@@ -51,7 +51,7 @@ def test_the_help_is_spanish(call: Call, arguments: Sequence[str]) -> None:
 def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
     unknown = call("runn")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "No existe la orden «runn». ¿Querías decir run?" in unknown.err
+    assert "No existe la orden «runn»." in unknown.err
     assert "No existe la opción «--forze»." in call("run", "--forze").err
     nothing = call()
     assert (nothing.code, nothing.out) == (2, "")
@@ -59,14 +59,14 @@ def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("ollama:bge-m3", "ollama_bge_m3"), ("e5_smal", "e5_small"), ("openai_", "")],
+    "name",
+    ["ollama:bge-m3", "e5_smal", "openai_"],
 )
 @pytest.mark.parametrize(
     "variable", ["EMBEDDING_MODELS", "NOTE_EMBEDDING_MODEL", "LEGACY_EMBEDDING_MODEL"]
 )
 def test_a_model_that_is_none_is_told_by_its_setting(
-    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, meant: str
+    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, name: str
 ) -> None:
     """The command refuses before anything is started, not in the first run."""
     monkeypatch.setenv(variable, name)
@@ -74,9 +74,7 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
     assert headline == f"Error: {Message.INVALID_SETTINGS}"
-    told = f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
-    assert problem.startswith(told)
-    assert problem.removeprefix(told) == (meant and f". ¿Querías decir «{meant}»?")
+    assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
 
 
 @pytest.mark.parametrize("name", ["openai_text_embedding_3_small", "openai_mi_modelo"])

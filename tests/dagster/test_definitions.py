@@ -143,11 +143,11 @@ def test_a_typo_in_a_configuration_leaves_it_alone_out(tmp_path: Path) -> None:
     assert evaluation_key("hybrid_windows") in keys
     assert evaluation_key("propia") not in keys
 
-    problem = "línea 6: retrieval.stratgy: clave desconocida; ¿querías decir strategy?"
+    problem = "línea 6: retrieval.stratgy: clave desconocida; las que hay: "
     told = build_configurations_check(read_configured(settings))()
     assert isinstance(told, dg.AssetCheckResult)
     assert not told.passed
-    assert told.description == f"- {path}: {problem}"
+    assert (told.description or "").startswith(f"- {path}: {problem}")
 
 
 def test_a_file_that_breaks_while_the_ui_is_open_is_told_without_a_run(tmp_path: Path) -> None:
@@ -191,12 +191,12 @@ def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:
 
 
 def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:
-    """What is told names the file and the line, the models there are, and the one meant."""
+    """What is told names the file and the line, the models there are."""
     (tmp_path / "propia.yaml").write_text(OWN.format(key="strategy", model="e5_smal"), "utf-8")
     configurations = read_configured(load_settings(rag_configurations=tmp_path)).configurations
     (problem,) = configurations.problems
     assert problem.startswith(f"{tmp_path / 'propia.yaml'}: línea 7: retrieval.model: «e5_smal» no")
-    assert problem.endswith(f"{MODEL_CHOICES}. ¿Querías decir «e5_small»?")
+    assert problem.endswith(f"{MODEL_CHOICES}")
     assert "propia" not in configurations
 
 

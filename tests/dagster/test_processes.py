@@ -110,7 +110,7 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
     second = command({**home.environment, "COLUMNS": "1000"}, "run")
     golden.write_text(text, "utf-8")
     assert second.returncode == 0, second.stderr
-    assert "place: clave desconocida; ¿querías decir places?" in second.stderr
+    assert "place: clave desconocida" in second.stderr
     assert {table: home.count(table) for table in tables} == counts
     assert home.count("promotions") == 1
     assert "Sirve la configuración «" in second.stdout

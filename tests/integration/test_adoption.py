@@ -138,7 +138,7 @@ def assert_all_indexed(database: Database, embedder: Embedder) -> set[UUID]:
             )
             assert is_blank(left), note.note_id
             covered.add(note.note_id)
-        waiting = connection.execute("SELECT note_id FROM pending_embeddings").fetchall()
+        waiting = connection.execute("SELECT note_id FROM pending_vectors").fetchall()
         assert waiting == []
     return covered
 

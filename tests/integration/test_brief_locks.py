@@ -73,7 +73,7 @@ def wait_for_a_lock_on(corpus: Corpus, table: str) -> None:
 
 def assert_queued(corpus: Corpus, count: int) -> None:
     """That many notes wait for the new model."""
-    queued = "SELECT note_id FROM pending_embeddings WHERE model = 'new_model'"
+    queued = "SELECT note_id FROM pending_vectors WHERE model = 'new_model'"
     assert len(corpus.fetch(queued)) == count
 
 
@@ -142,7 +142,7 @@ def test_models_registered_at_once_by_several_runs(corpus: Corpus) -> None:
     with ThreadPoolExecutor(6) as pool:
         for future in [pool.submit(run, number) for number in range(6)]:
             future.result(PATIENCE_S)
-    queued = corpus.fetch("SELECT model, count(*) FROM pending_embeddings GROUP BY model")
+    queued = corpus.fetch("SELECT model, count(*) FROM pending_vectors GROUP BY model")
     assert sorted(queued) == [(info.name, len(TEXTS)) for info in others]
 
 
@@ -155,7 +155,7 @@ def test_a_table_that_others_never_let_go_of_is_given_up(corpus: Corpus, session
     with corpus.database.transaction() as connection:
 
         def work() -> None:
-            connection.execute("DELETE FROM pending_embeddings")
+            connection.execute("DELETE FROM pending_vectors")
             connection.execute("UPDATE corpus_statistics SET chunk_count = 99")
             connection.execute("LOCK TABLE chunks IN EXCLUSIVE MODE")
 

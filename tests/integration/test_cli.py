@@ -217,7 +217,7 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
     [
         (["retrieve"], "Falta el argumento «PREGUNTA»."),
         (["retrive", "x"], "No existe la orden «retrive»."),
-        (["golden", "imprt"], "No existe la orden «imprt». ¿Querías decir import?"),
+        (["golden", "imprt"], "No existe la orden «imprt»."),
         (["golden", "leer"], "No existe la orden «leer». Las que hay son: import, restore, "),
         (["--debug"], "Falta la orden."),
         (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
@@ -497,7 +497,6 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         ([" \u2003 "], Message.QUERY_BLANK),
         (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
         (["x", "--config", "nada"], "No existe ninguna configuración válida llamada «nada»"),
-        (["x", "--config", "hybrid_window"], "¿Querías decir «hybrid_windows»?"),
         (["x", "--config", ""], "No existe ninguna configuración válida llamada «»"),
         (["x", "--top-k", "0"], Message.TOP_K_RANGE.format(value=0, maximum=50)),
         (["x", "--top-k", "51"], Message.TOP_K_RANGE.format(value=51, maximum=50)),
@@ -506,7 +505,7 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
         (["x", "--model", "nada"], "Modelo de embeddings desconocido: «nada»"),
         (["x", "--set", "fusion.method=magia"], "fusion.method: «magia» no es una de las opciones"),
-        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida; ¿querías"),
+        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida"),
         (["x", "--set", "top_k.final=muchos"], "top_k.final: «muchos» no es un número entero"),
         (["x", "--set", "fusion=rrf"], "fusion: se esperaba un grupo de campos, no «rrf»"),
         (["x", "--set", "contextual="], "contextual: «» no es true ni false"),
@@ -978,10 +977,8 @@ def test_a_configuration_whose_file_is_gone_is_named_and_no_longer_counted(
         assert indexed("evaluate", name).code == 0
     told = Message.STATUS_GONE.format(names=candidate)
     assert told not in indexed("status").out
-    assert indexed("golden", "drift", "--json").json["configurations"] == 2
     (tmp_path / "configuraciones" / f"{candidate}.yaml").unlink()
     assert told in indexed("status").out
-    assert indexed("golden", "drift", "--json").json["configurations"] == 1
 
 
 def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
@@ -1006,8 +1003,6 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert "Esa evaluación es actual." in outcome.out
     unknown = indexed("compare", candidate, "nada").err
     assert f"Evaluadas: {candidate}." in unknown
-    assert "¿Querías" not in unknown
-    assert f"¿Querías decir «{candidate}»?" in indexed("compare", candidate, candidate[:-1]).err
     again = indexed("promote", candidate, "--json").json
     assert (again["configuration"], again["changed"]) == (candidate, False)
     assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")
@@ -1339,7 +1334,7 @@ def test_looking_at_a_database_does_not_change_it(
             assert connection.execute(tables).fetchone() == (0,)
         first = rag("up")
         assert first.code == 0
-        assert "0001_schema" in first.out
+        assert "0001_baseline" in first.out
         assert Message.SERVER_SCHEMA_CURRENT in rag("up").out
         down = rag("down")
         assert down.code == 0

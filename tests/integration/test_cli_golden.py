@@ -85,15 +85,15 @@ def test_a_file_is_judged_as_an_import_would_and_nothing_is_written(
         assert rag("import", path).code == code
 
 
-def test_a_misspelt_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: Path) -> None:
+def test_an_unknown_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: Path) -> None:
     row = {**rag("show", added(rag), "--json").json, "place": []}
     path = tmp_path / "mal.json"
     path.write_text(json.dumps([row]), "utf-8")
     for call in ("validate", "import"):
         told = rag(call, path)
         assert told.code == 0
-        assert "place: clave desconocida; ¿querías decir places?" in told.err
-        assert len(rag(call, path, "--json").json["misspelt"]) == 1
+        assert "place: clave desconocida" in told.err
+        assert len(rag(call, path, "--json").json["unknownKeys"]) == 1
 
 
 def test_an_entry_is_named_by_its_place_in_the_file(rag: Rag, tmp_path: Path) -> None:
@@ -109,31 +109,6 @@ def test_an_entry_is_named_by_its_place_in_the_file(rag: Rag, tmp_path: Path) ->
             assert refused.code == 2
             assert "entrada 3: query: falta la pregunta" in refused.err
             assert "entrada 3: category: «rara»" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("gta", "gata"),
-        ("gata.md", "gata"),
-        ("urgo", "furgo"),
-        ("GATA-2", "gata"),
-        ("trenes", "tren"),
-    ],
-)
-def test_a_note_that_does_not_exist_is_told_with_the_one_that_is_meant(
-    rag: Rag, name: str, meant: str
-) -> None:
-    refused = rag("add", *OPTIONS, "--note", name)
-    assert refused.code == 2
-    assert f"la nota relevante «{name}» no existe. ¿Querías decir «{meant}»?" in refused.err
-
-
-def test_no_note_is_suggested_that_differs_in_digits_or_much(rag: Rag) -> None:
-    for name in ("gta1", "camello", "a\u0300", "iaje por mar", "!"):
-        refused = rag("add", *OPTIONS, "--note", name)
-        assert refused.code == 2
-        assert "¿Querías decir" not in refused.err
 
 
 def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag) -> None:

@@ -241,20 +241,6 @@ def test_an_unknown_note_changes_nothing(rag: Rag) -> None:
     assert len(names(rag)) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [("uerto", "huerto"), ("nota de GATA", "gata"), ("de gata", "gata"), ("xilófono", "")],
-)
-def test_a_part_of_an_identifier_or_a_title_names_the_note_that_is_meant(
-    rag: Rag, name: str, meant: str
-) -> None:
-    for call in (("notes", "show", name), ("retrieve", QUESTION, "--note", name)):
-        told = rag(*call)
-        assert told.code == 2
-        assert (f"¿Querías decir «{meant}»?" in told.err) is bool(meant)
-        assert ("¿Querías decir" in told.err) is bool(meant)
-
-
 def test_a_name_of_two_sources_must_be_an_id(rag: Rag, folder: Path) -> None:
     rag("ingest", folder, "--source-name", "otra")
     ambiguous = rag("notes", "delete", "gata", "--yes")
@@ -305,10 +291,10 @@ def test_a_note_is_shown_with_its_further_fields(rag: Rag, tmp_path: Path) -> No
     fields = "fecha: 2025-01-02\nlugar: Teruel\nvan: [Ana, Luis]"
     path.write_text(f"---\n{fields}\n---\nAcordamos.", "utf-8")
     assert rag("ingest", path, "--source-name", "otra").code == 0
-    plain = rag("--plain", "notes", "show", "reunión").out
+    plain = rag("notes", "show", "reunión").out
     assert "lugar: Teruel" in plain
     assert 'van: ["Ana", "Luis"]' in plain
-    assert "Metadatos" not in rag("--plain", "notes", "show", "gata").out
+    assert "Metadatos" not in rag("notes", "show", "gata").out
 
 
 def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted(
@@ -507,7 +493,7 @@ def test_a_deleted_note_leaves_every_search_at_once(database: Database) -> None:
     assert {chunked, whole} <= found()
     assert set(delete_notes(database, [chunked, whole, chunked], reason="")) == {chunked, whole}
     assert found() <= {kept}
-    for table in ("chunks", "note_embeddings", "pending_embeddings", "note_words"):
+    for table in ("chunks", "note_embeddings", "pending_vectors", "note_words"):
         assert {each.note_id for each in corpus.fetch(f"SELECT note_id FROM {table}")} <= {kept}
     orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert corpus.fetch(orphans) == []

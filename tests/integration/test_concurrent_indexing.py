@@ -101,7 +101,7 @@ def assert_complete(corpus: Corpus) -> None:
         MODEL,
     )
     assert [e for content, e in whole if e != half(corpus.embedder, content)] == []
-    for table in ("pending_embeddings", "indexing_failures"):
+    for table in ("pending_vectors", "indexing_failures"):
         assert corpus.fetch(f"SELECT * FROM {table}") == []
     for table, rows in (("chunk_embeddings", stored), ("note_embeddings", notes)):
         assert len(corpus.fetch(f"SELECT model FROM {table}")) == len(rows)
@@ -200,7 +200,7 @@ STEPS: dict[str, tuple[Callable[[Connection], None], Work, str]] = {
     "embeddings": (
         claim_one_pending,
         lambda database, embedder: embed_chunks(database, embedder, ALWAYS).notes,
-        "SELECT count(*) - (SELECT count(*) FROM pending_embeddings) FROM notes",
+        "SELECT count(*) - (SELECT count(*) FROM pending_vectors) FROM notes",
     ),
 }
 

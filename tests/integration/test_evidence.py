@@ -66,8 +66,8 @@ STALE = {
     "partition truncated": "TRUNCATE chunk_embeddings_openai_hash",
     "note vectors": "DELETE FROM note_embeddings",
     "queue": """
-        INSERT INTO pending_embeddings (model, note_id, tenant_id)
-        SELECT 'openai_hash', id, tenant_id FROM notes
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
     """,
     "words": "UPDATE lexeme_statistics SET document_count = document_count + 1",
     "corpus statistics": "UPDATE corpus_statistics SET average_lexeme_occurrences = 99",

@@ -112,12 +112,12 @@ CHANGES = {
     "vector truncation": "TRUNCATE chunk_embeddings",
     "note vector deletion": "DELETE FROM note_embeddings",
     "queue": """
-        INSERT INTO pending_embeddings (model, note_id, tenant_id)
-        SELECT 'openai_hash', id, tenant_id FROM notes
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
     """,
     "windows queue": """
-        INSERT INTO pending_windows (model, note_id, tenant_id)
-        SELECT 'openai_hash', id, tenant_id FROM notes
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'window', id, tenant_id FROM notes
     """,
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE corpus_statistics SET chunk_count = 1",

@@ -112,7 +112,7 @@ TABLES = {
     "chunks": "id",
     "chunk_embeddings": "model, chunk_id",
     "note_embeddings": "model, note_id",
-    "pending_embeddings": "model, note_id",
+    "pending_vectors": "model, kind, note_id",
     "indexing_failures": "id",
 }
 
@@ -143,13 +143,13 @@ def index_content(database: Database) -> dict[str, list[Any]]:
             "SELECT model, chunk_id, embedding::text, contextual_embedding::text, content_sha256, "
             "contextual_sha256 FROM chunk_embeddings ORDER BY model, chunk_id",
         ),
-        "pending": fetch(database, "SELECT model, note_id FROM pending_embeddings"),
+        "pending": fetch(database, "SELECT model, note_id FROM pending_vectors"),
         "failures": fetch(database, "SELECT stage, note_id FROM indexing_failures"),
     }
 
 
 def pending(database: Database, model: str = "openai_hash") -> set[UUID]:
-    rows = fetch(database, "SELECT note_id FROM pending_embeddings WHERE model = %s", model)
+    rows = fetch(database, "SELECT note_id FROM pending_vectors WHERE model = %s", model)
     return {row.note_id for row in rows}
 
 
@@ -971,7 +971,7 @@ def progress_of(database: Database, version: str) -> int:
     ((done,),) = fetch(
         database,
         "SELECT count(*) + count(*) FILTER (WHERE NOT EXISTS ("
-        "SELECT FROM pending_embeddings p WHERE p.note_id = n.id)) "
+        "SELECT FROM pending_vectors p WHERE p.note_id = n.id)) "
         "FROM notes n WHERE n.chunked_at IS NOT NULL AND n.chunking_hash = %s",
         version,
     )

@@ -154,7 +154,7 @@ def test_more_notes_of_one_moment_than_a_batch_holds(database: Database) -> None
     assert embed_notes(database, MODEL, ALWAYS).notes == 150
     assert embed_chunks(database, MODEL, ALWAYS).notes == 150
     with database.transaction() as connection:
-        assert connection.execute("SELECT * FROM pending_embeddings").fetchall() == []
+        assert connection.execute("SELECT * FROM pending_vectors").fetchall() == []
 
 
 def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(

@@ -51,7 +51,7 @@ TEXTS = (
     "La gotera del baño sigue ahí. Hay que llamar otra vez al fontanero, que no contesta.",
 )
 QUESTION = "¿Quién llama al fontanero por la gotera?"
-TABLES = ("chunk_embeddings", "note_embeddings", "pending_embeddings", "indexing_failures")
+TABLES = ("chunk_embeddings", "note_embeddings", "pending_vectors", "indexing_failures")
 
 
 def config(model: str, **changes: Any) -> RetrievalConfig:
@@ -153,8 +153,8 @@ def serve(corpus: Corpus, model: str) -> None:
 def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings: Settings) -> None:
     """Vectors, indexes, queue and failures; the other models find what they found."""
     corpus.fetch(
-        "INSERT INTO pending_embeddings (model, note_id) SELECT 'openai_old', id FROM notes "
-        "RETURNING 1"
+        "INSERT INTO pending_vectors (model, kind, note_id) "
+        "SELECT 'openai_old', 'chunk', id FROM notes RETURNING 1"
     )
     corpus.fetch(
         "INSERT INTO indexing_failures (stage, note_id, model, error) "

@@ -21,7 +21,7 @@ from tests.stored_evaluations import Asked, store_evaluation
 from tests.waiting import wait_until
 
 GRACE_HOURS = 24
-DERIVED = ("chunks", "note_embeddings", "pending_embeddings", "indexing_failures")
+DERIVED = ("chunks", "note_embeddings", "pending_vectors", "indexing_failures")
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_notes_go_while_their_chunks_are_being_embedded(corpus: Corpus) -> None:
         assert embedding.result(timeout=30).failed == []
         assert purging.result(timeout=30).deleted == 3
     assert notes_in(corpus) == notes_in(corpus, "chunks") == set(ids[3:])
-    assert notes_in(corpus, "pending_embeddings") == set()
+    assert notes_in(corpus, "pending_vectors") == set()
 
 
 def test_the_words_of_a_purged_note_go_at_once_from_a_large_index_too(

@@ -295,8 +295,8 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
 @pytest.mark.parametrize(
     ("filters", "told"),
     [
-        ({"tags": ("obras", "casa")}, ["Ninguna nota tiene la etiqueta «obras». ¿Querías", "casa"]),
-        ({"source": "note"}, ["la fuente «note». ¿Querías decir «notes»?"]),
+        ({"tags": ("obras", "casa")}, ["Ninguna nota tiene la etiqueta «obras»."]),
+        ({"source": "note"}, ["la fuente «note»", "notes"]),
         (
             {"created_from": "2030-01-01"},
             ["de esas fechas: las hay desde 2024-03-05 hasta 2025-07"],

@@ -63,7 +63,7 @@ def texts_of(corpus: Corpus, notes: list[UUID]) -> set[str]:
 
 
 def pending(corpus: Corpus) -> set[UUID]:
-    return {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+    return {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
 
 
 def test_another_way_of_chunking_redoes_the_notes_that_it_cuts_otherwise(corpus: Corpus) -> None:

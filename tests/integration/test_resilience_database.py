@@ -247,7 +247,7 @@ def test_neither_model_nor_words(stand: Stand) -> None:
     stand.whole()
 
 
-@pytest.mark.parametrize("table", ["notes", "chunks", "embedding_models", "pending_embeddings"])
+@pytest.mark.parametrize("table", ["notes", "chunks", "embedding_models", "pending_vectors"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_table_that_everything_needs(stand: Stand, table: str, cached: bool) -> None:
     pipeline = stand.new_pipeline(caches=build_caches(None) if cached else None)

@@ -118,7 +118,7 @@ def written(corpus: Corpus) -> list[Any]:
         "notes": "id",
         "chunks": "id",
         "chunk_embeddings": "chunk_id",
-        "pending_embeddings": "note_id",
+        "pending_vectors": "note_id",
         "lexeme_statistics": "lexeme",
         "corpus_statistics": "tenant_id",
         "promotions": "id",
@@ -156,7 +156,7 @@ def serving(database: Database) -> str | None:
 def assert_rolled_back(corpus: Corpus, before: list[Any]) -> None:
     """Whole notes serve, nothing of the chunks is left, and the notes are what they were."""
     assert notes(corpus) == before
-    for table in ("chunks", "chunk_embeddings", "pending_embeddings", "lexeme_statistics"):
+    for table in ("chunks", "chunk_embeddings", "pending_vectors", "lexeme_statistics"):
         assert corpus.fetch(f"SELECT FROM {table}") == []
     assert corpus.fetch("SELECT FROM notes WHERE chunked_at IS NOT NULL") == []
     assert corpus.fetch("SELECT chunk_count FROM corpus_statistics") == [(0,)]
@@ -234,7 +234,8 @@ def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
     (pending, edited, expired, blank, failed) = corpus.fetch("SELECT id FROM notes ORDER BY id")
     for statement, row in (
         (
-            "INSERT INTO pending_embeddings SELECT 'openai_hash', id FROM notes WHERE id = %s",
+            "INSERT INTO pending_vectors SELECT 'openai_hash', 'chunk', id"
+            " FROM notes WHERE id = %s",
             pending,
         ),
         ("UPDATE notes SET content = content || ' Más.' WHERE id = %s", edited),
@@ -288,7 +289,7 @@ HALFWAY = "(SELECT id FROM notes ORDER BY id OFFSET 150 LIMIT 1)"
 
 KILLED = {
     "before_anything": "LOCK TABLE chunks IN ROW EXCLUSIVE MODE",
-    "in_a_batch": f"SELECT FROM pending_embeddings WHERE note_id = {HALFWAY} FOR UPDATE",
+    "in_a_batch": f"SELECT FROM pending_vectors WHERE note_id = {HALFWAY} FOR UPDATE",
     "with_a_note_left": f"SELECT FROM notes WHERE id = {HALFWAY} FOR UPDATE",
     "before_the_statistics": "LOCK TABLE lexeme_statistics IN ROW EXCLUSIVE MODE",
 }
@@ -340,8 +341,8 @@ def queue_halfway(corpus: Corpus) -> None:
     """Let the note in the middle wait for vectors."""
     with corpus.database.transaction() as connection:
         connection.execute(
-            "INSERT INTO pending_embeddings (model, note_id) "
-            f"SELECT 'openai_hash', id FROM notes WHERE id = {HALFWAY}"
+            "INSERT INTO pending_vectors (model, kind, note_id) "
+            f"SELECT 'openai_hash', 'chunk', id FROM notes WHERE id = {HALFWAY}"
         )
 
 

@@ -42,6 +42,7 @@ LIFT = "El ascensor no funciona. La junta votó arreglarlo. Costará novecientos
 WALK = "El médico recomienda caminar. Media hora cada día basta. Mejor por la playa."
 NOTES = [Draft(CAT, "La gata"), Draft(LIFT, "El ascensor"), Draft(WALK, "")]
 NOBODY = UUID(int=0)
+WAITING = "SELECT note_id FROM pending_vectors WHERE kind = 'window'"
 
 
 class Windowed(Corpus):
@@ -76,7 +77,7 @@ class Windowed(Corpus):
 
     def waiting(self) -> set[UUID]:
         """The notes that wait for their windows."""
-        return {row.note_id for row in self.fetch("SELECT note_id FROM pending_windows")}
+        return {row.note_id for row in self.fetch(WAITING)}
 
 
 @pytest.fixture
@@ -261,7 +262,7 @@ def test_windows_that_are_not_the_models_are_found(
     assert (good.sampled, good.faults) == (4, [])
     with corpus.database.transaction() as connection:
         connection.execute(spoil)
-        connection.execute("DELETE FROM pending_windows")
+        connection.execute("DELETE FROM pending_vectors WHERE kind = 'window'")
     bad = verify_windows(corpus.database, corpus.embedder, ALWAYS)
     assert bad.lowest_cosine is not None
     assert (bad.wrong_norms, bad.lowest_cosine > 0.999) == (wrong_norms, same_direction)

@@ -119,9 +119,9 @@ def test_parts_that_moved_in_the_same_months_are_listed_together() -> None:
 def test_one_word_for_several_parts_is_listed_once_with_the_months_of_all() -> None:
     """Vectors of two models, and what waits for vectors of chunks and of windows."""
     assert described(
-        ("vectors/m", THREE[:1]), ("vectors/n", THREE[1:2]), ("waiting/m", THREE[:2])
+        ("vectors/m", THREE[:1]), ("vectors/n", THREE[1:2]), ("waiting_chunk/m", THREE[:2])
     ) == ("han cambiado en 2025-11 y 2025-10: vectores y notas que esperan vectores")
-    assert described(("waiting/m", THREE[:1]), ("waiting_windows/m", THREE[:1])) == (
+    assert described(("waiting_chunk/m", THREE[:1]), ("waiting_window/m", THREE[:1])) == (
         "han cambiado en 2025-10: notas que esperan vectores"
     )
 

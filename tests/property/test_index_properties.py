@@ -72,7 +72,7 @@ def test_property_06_every_chunk_has_one_existing_parent(
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     vectors = {row.chunk_id for row in corpus.fetch("SELECT chunk_id FROM chunk_embeddings")}
     assert vectors <= {chunk.id for chunk in chunks}
-    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
     assert waiting <= living
 
 
@@ -138,7 +138,7 @@ def test_property_19_every_embedded_chunk_has_both_vectors(
         # Half precision keeps eleven bits of every component.
         np.testing.assert_allclose(np.linalg.norm(stored.astype(float), axis=1), 1, atol=2**-10)
         np.testing.assert_allclose(stored, HashEmbedder().embed_passages(pair), atol=2**-10)
-    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
     assert waiting == {row.note_id for row in rows if row.chunk_id is None}
 
 
@@ -201,7 +201,7 @@ def test_property_40_a_migrated_note_is_untouched(
     assert corpus.fetch("SELECT id FROM notes WHERE chunked_at IS NULL") == []
 
 
-TABLES = "notes chunks chunk_embeddings note_embeddings pending_embeddings lexeme_statistics"
+TABLES = "notes chunks chunk_embeddings note_embeddings pending_vectors lexeme_statistics"
 
 
 def row_versions(corpus: Corpus) -> list[set[Any]]:
@@ -296,4 +296,4 @@ def test_property_42_a_run_killed_at_any_moment_leaves_every_note_whole(
 
     corpus.index(SMALL)
     assert stored("") == stored("JOIN chunk_embeddings AS e ON e.chunk_id = c.id") == new
-    assert corpus.fetch("SELECT FROM pending_embeddings") == []
+    assert corpus.fetch("SELECT FROM pending_vectors") == []

@@ -37,7 +37,7 @@ def test_property_41_another_way_of_chunking_touches_what_it_cuts_otherwise(
 
     before, after = cut(one), cut(other)
     chunk_window(corpus.database, ALWAYS, other)
-    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
     assert waiting == {note for note in after if after[note] != before[note]}
     corpus.index(other)
     redone = [chunk for note in waiting for chunk in after[note]]

@@ -51,7 +51,6 @@ COMMANDS = (
     "feedback {answer} up --json",
     "status --json",
     "doctor --json",
-    "settings show --json",
     "migration status --json",
     "notes list --limit 3 --json",
     f"notes show {NOTE} --json",

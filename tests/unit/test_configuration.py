@@ -172,7 +172,10 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"final": None}}, "top_k.final: «null» no es un número entero"),
         ({"similarity_threshold": "alto"}, "similarity_threshold: «alto» no es un número"),
         ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
-        ({"top_kk": {}}, "top_kk: clave desconocida; ¿querías decir top_k?"),
+        (
+            {"top_kk": {}},
+            f"top_kk: clave desconocida; las que hay: {', '.join(RetrievalConfig.model_fields)}",
+        ),
         (
             {"top_k": {"k": 5}},
             "top_k.k: clave desconocida; las que hay: retrieval, reranking, final",

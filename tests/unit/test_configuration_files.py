@@ -77,9 +77,7 @@ def test_a_wrong_file_is_left_out_and_the_others_are_read(tmp_path: Path) -> Non
     found = load_configurations([tmp_path, tmp_path / "missing"])
     assert list(found) == ["mine"]
     folder, key, method = found.problems
-    assert key == (
-        f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida; ¿querías decir retrieval?"
-    )
+    assert key.startswith(f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida")
     assert method.startswith(f"{wrong}: línea 8: retrieval.fusion.method: ")
     assert str(tmp_path / "missing") in folder
     assert found.named("mine").name == "mine"
@@ -99,16 +97,6 @@ def test_wrong_names_are_told_with_the_other_problems_of_a_file(tmp_path: Path) 
     assert name == f"{wrong}: {Message.CONFIGURATION_NAME.format(stem='wrong', name='other')}"
     assert model.startswith(f"{wrong}: línea 4: retrieval.model: «e5_smal» no es una de")
     assert key.startswith(f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida")
-
-
-def test_no_other_name_is_suggested_for_that_of_a_wrong_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(VALID, "utf-8")
-    (tmp_path / "mina.yaml").write_text("name: [", "utf-8")
-    found = load_configurations([tmp_path])
-    for name, is_suggested in (("mina", False), ("mino", True)):
-        with pytest.raises(InvalidConfigurationError) as refused:
-            found.named(name)
-        assert ("¿Querías decir «mine»?" in refused.value.message) is is_suggested
 
 
 def test_of_two_files_with_one_name_the_first_counts(tmp_path: Path) -> None:

@@ -74,7 +74,6 @@ def test_it_writes_settings_and_drafts_and_starts_nothing(
     assert sorted(row["relevantNotes"][0] for row in rows) == ["a", "b", "c"]
     for said in ("latin.md", "fecha: «ayer» no es una fecha", ".pdf (1)", Message.INIT_NEXT):
         assert said in done.out
-    assert Message.INIT_MISSPELT.format(name="Titulo", meant="titulo") in done.err
 
 
 def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folder: Path) -> None:

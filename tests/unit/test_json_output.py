@@ -7,7 +7,7 @@ from typer.main import get_command
 
 from rag_resources.cli.main import app
 
-WITHOUT = {"completion", "dagster", "run", "serve", "ui"}
+WITHOUT = {"dagster", "run", "serve", "ui"}
 """They write a script for a shell, or become another program."""
 
 

@@ -104,12 +104,15 @@ def test_a_tick_that_was_cut_off_is_not_told() -> None:
     assert list(without_news([line])) == []
 
 
-def test_an_outage_of_the_database_is_told_once_and_its_end_too(tmp_path: Path) -> None:
+def test_an_outage_of_the_database_is_told_once_and_its_end_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In between nothing of Dagster's is shown; a database of one's own is not watched."""
-    silenced, said = Event(), list[str]()
+    silenced = Event()
     for stopped in (False, True, True, False, False):
-        tell_outage(stopped, silenced, said.append)
+        tell_outage(stopped, silenced)
         assert silenced.is_set() is stopped
+    said = capsys.readouterr().out.splitlines()
     assert said == [Message.UI_DATABASE_STOPPED, Message.UI_DATABASE_BACK]
     assert has_stopped(Settings(rag_home=tmp_path))
     assert not has_stopped(Settings(rag_home=tmp_path, database_url="postgresql://x/y"))
