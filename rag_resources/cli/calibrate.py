@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, progress, say, table, write_json
+from rag_resources.cli.output import JsonOption, print_table, progress, say, write_json
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 
@@ -123,9 +123,9 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
     title = Message.CALIBRATE_TITLE.format(
         name=name, questions=made.questions, unanswerable=made.unanswerable
     )
-    console().print(table(columns, rows, title=title))
+    print_table(columns, rows, title=title)
     if found.silence:
-        console().print(table(SILENCE_COLUMNS, _silence_rows(found.silence)))
+        print_table(SILENCE_COLUMNS, _silence_rows(found.silence))
     if made.silence is None:
         say(Message.CALIBRATE_NO_SILENCE)
     say(Message.CALIBRATE_STORED)

@@ -1,6 +1,5 @@
 """`rag document …`: what is stored of documents, deleting, reviewing and verifying them."""
 
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +10,9 @@ from rag_resources.cli.output import (
     clean,
     conclude,
     confirmed,
-    console,
+    picked,
+    print_table,
     say,
-    table,
     warn,
     write_json,
     write_picture,
@@ -25,9 +24,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
-    from rag_resources.core.extraction_diff import ExtractionDiff
     from rag_resources.documents.review import ToReview
-    from rag_resources.documents.verification import Verified
     from rag_resources.store.document_list import DocumentDetails, DocumentFailure, DocumentSummary
 
 SHOWN_DOCUMENTS = 50
@@ -75,7 +72,7 @@ def list_documents(
         for row, each in zip(rows, documents, strict=True):
             row.append(_failure(each.first_failure))
     if rows:
-        console().print(table(columns, rows, prose=True, named=True))
+        print_table(columns, rows, prose=True, named=True)
     say(Message.DOCUMENTS_LISTED.format(count=total, shown=len(rows)))
 
 
@@ -89,22 +86,24 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the text that was read from a document, or from one of its pages."""
+    from rag_resources.store.document_list import page_of
+
     if png is not None and page is None:
         raise InvalidParameterError(Message.DOCUMENT_PNG_PAGE)
     with application() as opened:
         document = opened.documents.find(name)
         details = opened.documents.details(document)
-        read = None if page is None else _page_json(details, page)
+        read = None if page is None else page_of(details.pages, page).text
         if png is not None and page is not None:
             write_picture(png, opened.documents.picture(document, page))
     if as_json:
         shown = _json(document) | _details_json(details)
         if read is not None:
-            shown["page"] = read
+            shown["page"] = {"number": page, "text": read}
         write_json(shown)
         return
     if read is not None:
-        say(str(read["text"]))
+        say(read)
         return
     rows = [
         (Message.COLUMN_DOCUMENT, document.address),
@@ -118,7 +117,7 @@ def show(
         *((_of_page(each.page), each.reason) for each in details.failures),
         *_concerns(document, details),
     ]
-    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
 
 
 @command(app, "delete", Message.HELP_DOCUMENT_DELETE)
@@ -200,12 +199,17 @@ def review(
             if wanted in (None, each.document.document_id)
         ]
     if as_json:
-        write_json({"waiting": [_review_json(each) for each in waiting]})
+        reviews = [
+            picked(each, "page", "concern", "diff", quality_score="quality")
+            | picked(each.document, "address", document="document_id")
+            for each in waiting
+        ]
+        write_json({"waiting": reviews})
         return
     if waiting:
         columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_PAGE, Message.COLUMN_REASON)
         rows = [(each.document.address, str(each.page or ""), _concern(each)) for each in waiting]
-        console().print(table(columns, rows, prose=True))
+        print_table(columns, rows, prose=True)
     say(Message.DOCUMENT_REVIEWS.format(count=len(waiting)))
 
 
@@ -221,7 +225,7 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
             total.add(opened.documents.verify(document))
         enough = total.share >= opened.documents.config.verified
     if as_json:
-        write_json(_verified_json(total))
+        write_json(picked(total, "passages", "verified", "share", "unverified"))
     else:
         for each in total.unverified:
             warn(Message.PASSAGE_UNVERIFIED.format(document=each.document, text=each.content[:200]))
@@ -287,106 +291,40 @@ def _concern(each: "ToReview") -> str:
 
 
 def _json(document: "DocumentSummary") -> dict[str, Any]:
-    return {
-        "id": str(document.document_id),
-        "source": document.source,
-        "addresses": [dict(each) for each in document.addresses],
-        "title": document.title,
-        "mediaType": document.media_type,
-        "metadata": dict(document.metadata),
-        "status": document.status,
-        "arrivedAt": document.arrived_at.astimezone(UTC).isoformat(),
-        "updatedAt": document.updated_at.astimezone(UTC).isoformat(),
-        "fileSha256": document.file_sha256.hex() if document.file_sha256 else None,
-        "fileBytes": document.file_bytes,
-        "pageCount": document.page_count,
-        "pagesRead": document.pages,
-        "wordCount": document.words,
-        "needsOcr": document.needs_ocr,
-        "lowQuality": document.low_quality,
-        "qualityScore": document.quality,
-        "failures": document.failures,
-        "reason": _failure(document.first_failure) or None,
-        "notes": document.notes,
-        "chunks": document.chunks,
-        "held": document.held,
-    }
+    return picked(
+        document,
+        *("source", "addresses", "title", "media_type", "metadata", "status", "arrived_at"),
+        *("updated_at", "file_sha256", "file_bytes", "page_count", "needs_ocr", "low_quality"),
+        *("failures", "notes", "chunks", "held"),
+        id="document_id",
+        pages_read="pages",
+        word_count="words",
+        quality_score="quality",
+    ) | {"reason": _failure(document.first_failure) or None}
 
 
 def _details_json(details: "DocumentDetails") -> dict[str, Any]:
-    return {
-        "pages": [
-            {
-                "number": stored.page.number,
-                "sheet": stored.page.sheet,
-                "route": stored.page.route.value,
-                "wordCount": stored.page.word_count,
-                "characterCount": len(stored.page.text),
-                "qualityScore": stored.page.quality,
-                "hasImages": stored.page.has_images,
-                "hasTables": stored.page.has_tables,
-                "hasMultipleColumns": stored.page.has_multiple_columns,
-                "removed": len(stored.page.removed),
-                "leftOut": dict(stored.page.left_out),
-                "notices": list(stored.page.notices),
-                "review": stored.review or None,
-            }
-            for stored in details.pages
-        ],
-        "failureReasons": [
-            {"page": each.page, "stage": each.stage, "reason": each.reason}
-            for each in details.failures
-        ],
-        "readings": [
-            {
-                "reader": each.reader,
-                "readerHash": each.reader_hash,
-                "state": each.state,
-                "pages": each.page_count,
-                "words": each.word_count,
-                "seconds": each.seconds,
-                "failure": each.failure or None,
-                "diff": _diff_json(each.diff),
-                "at": each.extracted_at.astimezone(UTC).isoformat(),
-            }
-            for each in details.extractions
-        ],
-    }
-
-
-def _diff_json(diff: "ExtractionDiff | None") -> dict[str, Any] | None:
-    return diff.to_json() if diff else None
-
-
-def _page_json(details: "DocumentDetails", number: int) -> dict[str, Any]:
-    from rag_resources.store.document_list import page_of
-
-    return {"number": number, "text": page_of(details.pages, number).text}
-
-
-def _review_json(each: "ToReview") -> dict[str, Any]:
-    return {
-        "document": str(each.document.document_id),
-        "address": each.document.address,
-        "page": each.page,
-        "concern": each.concern.value,
-        "qualityScore": each.quality,
-        "diff": _diff_json(each.diff),
-    }
-
-
-def _verified_json(total: "Verified") -> dict[str, Any]:
-    return {
-        "passages": total.passages,
-        "verified": total.verified,
-        "share": total.share,
-        "unverified": [
-            {
-                "document": each.document,
-                "chunkId": str(each.chunk_id),
-                "content": each.content,
-                "found": each.found,
-            }
-            for each in total.unverified
-        ],
-    }
+    pages = [
+        picked(
+            stored.page,
+            *("number", "sheet", "route", "word_count", "has_images", "has_tables"),
+            *("has_multiple_columns", "left_out", "notices"),
+            quality_score="quality",
+        )
+        | {"characterCount": len(stored.page.text), "removed": len(stored.page.removed)}
+        | {"review": stored.review or None}
+        for stored in details.pages
+    ]
+    readings = [
+        picked(
+            each,
+            *("reader", "reader_hash", "state", "seconds", "diff"),
+            pages="page_count",
+            words="word_count",
+            at="extracted_at",
+        )
+        | {"failure": each.failure or None}
+        for each in details.extractions
+    ]
+    failures = [picked(each, "page", "stage", "reason") for each in details.failures]
+    return {"pages": pages, "failureReasons": failures, "readings": readings}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, clean, picked, print_table, say, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -66,22 +66,16 @@ def list_answers(
     with application() as opened:
         found = opened.answer_log.latest(limit=limit)
     if as_json:
-        write_json(
-            {
-                "answers": [
-                    {
-                        "answerId": str(own.answer_id),
-                        "askedAt": own.asked_at.isoformat(),
-                        "question": own.question,
-                        "outcome": own.outcome.value,
-                        "citations": own.citations,
-                        "thumbsUp": own.up,
-                        "thumbsDown": own.down,
-                    }
-                    for own in found
-                ]
-            }
-        )
+        answers = [
+            picked(
+                own,
+                *("answer_id", "asked_at", "question", "outcome", "citations"),
+                thumbs_up="up",
+                thumbs_down="down",
+            )
+            for own in found
+        ]
+        write_json({"answers": answers})
         return
     columns = (
         Message.COLUMN_ID,
@@ -102,7 +96,7 @@ def list_answers(
         )
         for own in found
     ]
-    console().print(table(columns, rows, prose=True))
+    print_table(columns, rows, prose=True)
 
 
 @command(app, "show", Message.HELP_ANSWERS_SHOW)

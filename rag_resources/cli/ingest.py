@@ -13,11 +13,11 @@ from rag_resources.cli.output import (
     MixesOption,
     conclude,
     consented,
-    console,
     note,
+    picked,
+    print_table,
     progress,
     say,
-    table,
     write_json,
 )
 from rag_resources.cli.session import application, read_settings
@@ -76,7 +76,7 @@ def ingest(
         first_month, is_read = app.notes.first_month, app.notes.is_read_by_runs(path, source)
         moved = app.notes.moved(path, source=source)
     if as_json:
-        named = [{"before": item.before, "now": item.now} for item in moved]
+        named = [picked(each, "before", "now") for each in moved]
         write_json({**_as_json(report, source), "moved": named})
     elif report.by_month or report.rejected or report.left_out:
         _show(report, source)
@@ -209,7 +209,7 @@ def _show_some(
         return
     shown = rows[:SHOWN_REJECTIONS]
     columns = (subject, Message.COLUMN_REASON)
-    console().print(table(columns, shown, title=title.format(count=count), prose=True))
+    print_table(columns, shown, title=title.format(count=count), prose=True)
     if count > len(shown):
         say(more.format(count=count - len(shown)))
 
@@ -235,19 +235,10 @@ def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
         **_counts(report),
         "rejected": report.rejected_count,
         "changedMonths": _changed_months(report),
-        "rejections": [
-            {"location": rejected.location, "reason": rejected.reason}
-            for rejected in report.rejected
-        ],
-        "undated": [
-            {"location": item.location, "createdAt": item.created_at.isoformat()}
-            for item in report.undated
-        ],
+        "rejections": [picked(each, "location", "reason") for each in report.rejected],
+        "undated": [picked(each, "location", "created_at") for each in report.undated],
         "leftOut": report.left_out_count,
-        "deletedNotes": [
-            {"externalId": left_out.external_id, "reason": left_out.reason}
-            for left_out in report.left_out
-        ],
+        "deletedNotes": [picked(each, "external_id", "reason") for each in report.left_out],
         "absent": report.absent_count,
         "absentNotes": report.absent,
     }

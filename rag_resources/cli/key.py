@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, conclude, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, conclude, picked, print_table, say, write_json
 from rag_resources.cli.search_options import (
     MetadataOption,
     SinceOption,
@@ -41,7 +41,7 @@ def create(
     with application() as opened:
         key, stored = opened.keys.create(name, ApiRole(role))
     told = Message.KEY_CREATED.format(key_id=stored.key_id, role=stored.role.value)
-    fields = {"id": stored.key_id, "name": stored.name, "role": stored.role.value, "key": key}
+    fields = picked(stored, "name", "role", id="key_id") | {"key": key}
     conclude(joined("\n", (told, key)), fields, as_json=as_json)
 
 
@@ -51,20 +51,10 @@ def list_keys(as_json: JsonOption = False) -> None:
     with application() as opened:
         keys = opened.keys.list()
     if as_json:
-        write_json(
-            {
-                "keys": [
-                    {
-                        "id": key.key_id,
-                        "name": key.name,
-                        "role": key.role.value,
-                        "createdAt": key.created_at.isoformat(),
-                        "revokedAt": key.revoked_at.isoformat() if key.revoked_at else None,
-                    }
-                    for key in keys
-                ]
-            }
-        )
+        rows = [
+            picked(key, "name", "role", "created_at", "revoked_at", id="key_id") for key in keys
+        ]
+        write_json({"keys": rows})
         return
     if not keys:
         say(Message.KEY_NONE)
@@ -76,7 +66,7 @@ def list_keys(as_json: JsonOption = False) -> None:
         Message.COLUMN_KEY_STATE,
         Message.COLUMN_KEY_CREATED,
     )
-    rows = [
+    cells = [
         (
             key.key_id,
             key.name,
@@ -86,7 +76,7 @@ def list_keys(as_json: JsonOption = False) -> None:
         )
         for key in keys
     ]
-    console().print(table(columns, rows, prose=True))
+    print_table(columns, cells, prose=True)
 
 
 @command(app, "revoke", Message.HELP_KEY_REVOKE)
@@ -133,6 +123,6 @@ def scope(
         scoped = scoped_key(key, Scope(fields, expires_at))
     except ValueError as error:
         raise InvalidParameterError(Message.KEY_NOT_WHOLE) from error
-    until_when = datetime.fromtimestamp(expires_at, UTC).isoformat()
+    until_when = datetime.fromtimestamp(expires_at, UTC)
     told = {"key": scoped, "filters": fields, "expiresAt": until_when}
     conclude(scoped, told, as_json=as_json)

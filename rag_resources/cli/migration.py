@@ -2,13 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rag_resources.cli.output import (
-    JsonOption,
-    console,
-    say,
-    table,
-    write_json,
-)
+from rag_resources.cli.output import JsonOption, picked, print_table, say, write_json
 from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
@@ -18,7 +12,7 @@ if TYPE_CHECKING:
     from rag_resources.core.migration_status import ModelProgress, MonthProgress, Quality
     from rag_resources.settings import Settings
     from rag_resources.store.migration import StoredBatch
-    from rag_resources.store.migration_status import ErrorKind, MigrationStatus
+    from rag_resources.store.migration_status import MigrationStatus
 
 _KEYS = (
     *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "baseline"),
@@ -67,7 +61,7 @@ def _show(found: "MigrationStatus", settings: "Settings") -> None:
 
     if found.months:
         for item in tables(found):
-            console().print(table(item.columns, item.rows, title=item.title, prose=item.is_prose))
+            print_table(item.columns, item.rows, title=item.title, prose=item.is_prose)
     for line in summary(found, first_month=settings.first_month):
         say(line)
 
@@ -75,113 +69,49 @@ def _show(found: "MigrationStatus", settings: "Settings") -> None:
 def _as_json(found: "MigrationStatus", settings: "Settings") -> dict[str, Any]:
     serving, hold = found.serving, found.hold
     return {
-        "readAt": found.read_at.isoformat(),
+        **picked(found, "read_at", "is_working", "is_complete", "minutes_left", "ready_at", "pace"),
         "months": [{"month": month.month, **_month(month)} for month in found.months],
         "total": _month(found.total) if found.months else None,
         "models": [_model(model) for model in found.models],
-        "errors": [_error(kind) for kind in found.errors],
+        "errors": [picked(kind, "stage", "model", "count", "examples") for kind in found.errors],
         "lastBatches": [_batch(batch) for batch in found.last_batches.values()],
         "quality": _quality(found.quality),
         "baseline": _quality(found.baseline_quality),
         "floor": settings.migration_floor,
-        "pace": {
-            "notesPerMinute": found.pace.notes_per_minute,
-            "vectorsPerMinute": dict(found.pace.vectors_per_minute),
-        },
-        "isWorking": found.is_working,
-        "isComplete": found.is_complete,
-        "minutesLeft": found.minutes_left,
-        "readyAt": found.ready_at.isoformat() if found.ready_at else None,
-        "serving": {
-            "configuration": serving.configuration,
-            "model": serving.model,
-            "since": found.serving_since.isoformat(),
-        }
-        if serving and found.serving_since
-        else None,
-        "hold": {
-            "kind": hold.kind,
-            "reason": hold.reason,
-            "runId": hold.run_id,
-            "setAt": hold.set_at.isoformat(),
-        }
-        if hold
-        else None,
+        "serving": serving
+        and picked(serving, "configuration", "model") | {"since": found.serving_since},
+        "hold": hold and picked(hold, "kind", "reason", "run_id", "set_at"),
     }
 
 
 def _month(month: "MonthProgress") -> dict[str, Any]:
-    return {
-        "notes": month.notes,
-        "chunked": month.chunked,
-        "percentChunked": month.percent_chunked,
-        "pendingNotes": dict(month.pending),
-        "failures": month.failures,
-        "migrated": month.migrated,
-        "remaining": month.remaining,
-        "percentMigrated": month.percent_migrated,
-        "failedNotes": month.failed,
-        "expired": month.expired,
-    }
+    return picked(
+        month,
+        *("notes", "chunked", "percent_chunked", "failures", "migrated", "remaining"),
+        *("percent_migrated", "expired"),
+        pending_notes="pending",
+        failed_notes="failed",
+    )
 
 
 def _model(model: "ModelProgress") -> dict[str, Any]:
     from rag_resources.migration.status import STATE_NAMES
 
-    return {
-        "name": model.name,
-        "state": STATE_NAMES[model.state],
-        "serves": model.serves,
-        "currentChunks": model.current_chunks,
-        "chunks": model.chunks,
-        "percent": model.percent,
-        "pendingNotes": model.pending_notes,
-    }
-
-
-def _error(kind: "ErrorKind") -> dict[str, Any]:
-    return {
-        "stage": kind.stage,
-        "model": kind.model,
-        "count": kind.count,
-        "examples": [
-            {
-                "noteId": str(example.note_id),
-                "externalId": example.external_id,
-                "reason": example.reason,
-            }
-            for example in kind.examples
-        ],
-    }
+    own = picked(model, "name", "serves", "current_chunks", "chunks", "percent", "pending_notes")
+    return own | {"state": STATE_NAMES[model.state]}
 
 
 def _batch(batch: "StoredBatch") -> dict[str, Any]:
-    return {
-        "model": batch.model,
-        "finishedAt": batch.finished_at.isoformat(),
-        "months": batch.months,
-        "runId": batch.run_id,
-        "gate": batch.gate,
-        "reason": batch.reason,
-        "overrideReason": batch.override_reason,
-        "overriddenAt": batch.overridden_at.isoformat() if batch.overridden_at else None,
-        "totalQueries": batch.total_queries,
-        "hitRateAt10": batch.hit_rate_at_10,
-        "mrr": batch.mrr,
-        "latencyP95Ms": batch.latency_p95_ms,
-    }
+    return picked(
+        batch,
+        *("model", "finished_at", "months", "run_id", "gate", "reason", "override_reason"),
+        *("overridden_at", "total_queries", "hit_rate_at_10", "mrr", "latency_p95_ms"),
+    )
 
 
 def _quality(quality: "Quality | None") -> dict[str, Any] | None:
     if quality is None:
         return None
-    return {
-        "configuration": quality.configuration,
-        "model": quality.model,
-        "measuredAt": quality.measured_at.isoformat(),
-        "totalQueries": quality.total_queries,
-        "hitRateAt10": quality.hit_rate_at_10,
-        "mrr": quality.mrr,
-        "latencyP95Ms": quality.latency_p95_ms,
-        "evidence": quality.evidence.state.value if quality.evidence else None,
-    }
+    measured = ("configuration", "model", "measured_at", "total_queries", "hit_rate_at_10", "mrr")
+    state = quality.evidence.state if quality.evidence else None
+    return picked(quality, *measured, "latency_p95_ms") | {"evidence": state}

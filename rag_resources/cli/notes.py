@@ -15,11 +15,11 @@ from rag_resources.cli.output import (
     clean,
     conclude,
     confirmed,
-    console,
     note,
+    picked,
+    print_table,
     progress,
     say,
-    table,
     warn,
     write_json,
 )
@@ -76,7 +76,7 @@ def list_notes(
         else (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE, Message.COLUMN_SOURCE)
     )
     if rows:
-        console().print(table(columns, cells, prose=True, named=True))
+        print_table(columns, cells, prose=True, named=True)
     message = Message.NOTES_DELETED_LISTED if deleted else Message.NOTES_LISTED
     say(message.format(count=total, shown=len(rows)))
 
@@ -103,7 +103,7 @@ def show(name: Name, as_json: JsonOption = False) -> None:
     rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found, days)
     if questions:
         rows.append((Message.COLUMN_QUESTIONS, "\n".join(asked)))
-    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
     if content:
         say(content)
 
@@ -132,10 +132,10 @@ def delete(
         deleted = opened.notes.delete(list(stored), reason=clean(reason))
         days = opened.notes.deleted_days
     told = {
-        "deleted": [str(each) for each in deleted],
+        "deleted": deleted,
         "restorableDays": days,
         "goldenQuestions": list(questions.values()),
-        "goldenIds": [str(each) for each in questions],
+        "goldenIds": list(questions),
     }
     conclude(Message.NOTES_DELETED.format(count=len(deleted)), told, as_json=as_json)
     if deleted and not as_json:
@@ -165,7 +165,7 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
         back = [each.note_id for each in restored if each.outcome is Restoration.RESTORED]
         is_indexed = bool(back) and _indexed_again(opened, back)
     if as_json:
-        outcomes = [{"externalId": e.external_id, "outcome": e.outcome} for e in restored]
+        outcomes = [picked(each, "external_id", "outcome") for each in restored]
         write_json({"notes": outcomes, "indexed": is_indexed})
     elif back:
         say(Message.NOTE_RESTORED_INDEXED if is_indexed else Message.NOTE_RESTORED_NEXT)
@@ -281,31 +281,20 @@ def _deleted_rows(tombstone: "Tombstone", days: int) -> list[tuple[str, str]]:
 
 
 def _json(stored: "StoredNote") -> dict[str, Any]:
-    return {
-        "id": str(stored.note_id),
-        "source": stored.source,
-        "externalId": stored.external_id,
-        "title": stored.title,
-        "createdAt": stored.created_at.isoformat(),
-        "updatedAt": stored.updated_at.isoformat(),
-        "expiresAt": stored.expires_at.isoformat() if stored.expires_at else None,
-        "chunked": stored.chunked,
-        "tags": list(stored.tags),
-        "metadata": dict(stored.metadata),
-    }
+    return picked(
+        stored,
+        *("source", "external_id", "title", "created_at", "updated_at", "expires_at", "chunked"),
+        *("tags", "metadata"),
+        id="note_id",
+    )
 
 
 def _deleted_json(tombstone: "Tombstone") -> dict[str, Any]:
-    return {
-        "id": str(tombstone.note_id),
-        "source": tombstone.source,
-        "externalId": tombstone.external_id,
-        "contentSha256": tombstone.content_sha256.hex(),
-        "kind": tombstone.kind.value,
-        "reason": tombstone.reason,
-        "deletedAt": tombstone.deleted_at.isoformat(),
-        "note": tombstone.note,
-    }
+    return picked(
+        tombstone,
+        *("source", "external_id", "content_sha256", "kind", "reason", "deleted_at", "note"),
+        id="note_id",
+    )
 
 
 def _moment(moment: "datetime") -> str:

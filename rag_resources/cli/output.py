@@ -7,10 +7,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
 MixesOption = Annotated[bool, typer.Option("--yes", help=Message.HELP_MIXES)]
 
+_WIDEST = 400
 PIPED_COLUMNS = 120
 """Width of tables written to a file or a pipe."""
 
@@ -69,8 +74,39 @@ def fail(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write a result as JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Write a result as JSON: names in camelCase, identifiers and moments (UTC) as text."""
+    typer.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2))
+
+
+def picked(item: Any, *names: str, **renamed: str) -> dict[str, Any]:
+    """Return attributes of an object for `write_json`.
+
+    Args:
+        item: The object.
+        names: Attributes that keep their name.
+        renamed: New names, each with that of its attribute.
+    """
+    pairs = [*zip(names, names, strict=True), *renamed.items()]
+    return {_camel(name): getattr(item, attribute) for name, attribute in pairs}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_camel(own.name): _plain(getattr(value, own.name)) for own in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(own) for key, own in value.items()}
+    if isinstance(value, Collection) and not isinstance(value, str | bytes):
+        return [_plain(own) for own in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, UUID | PurePath) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)
 
 
 def write_picture(path: "Path", png: bytes) -> None:
@@ -160,6 +196,23 @@ def table(
         made.add_row(*(Text(clean(cell)) for cell in row))
     # A title of the table itself would be wrapped at the width of the table.
     return Group(Text(title, style="table.title"), made) if title else made
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    prose: bool = False,
+    named: bool = False,
+) -> None:
+    """Print a `table`; one of numbers is never too narrow: a terminal wraps its lines instead."""
+    made = table(columns, rows, title=title, prose=prose, named=named)
+    screen = console()
+    if not prose:
+        wide = screen.options.update(width=_WIDEST)
+        screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
+    screen.print(made)
 
 
 @contextmanager

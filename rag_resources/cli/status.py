@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, address, picked, print_table, say, write_json
 from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
 from rag_resources.cli.survey_report import show_rejected, show_unread
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rag_resources.database.standbys import StandbyStatus
     from rag_resources.programs import Program
     from rag_resources.settings import Settings
-    from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
 
 _ISOLATION = {
@@ -45,13 +44,9 @@ def status(as_json: JsonOption = False) -> None:
     standbys = find_standbys(url, settings) if url else []
     if as_json:
         contents = _as_json(found, models, evidence) if found else None
-        server["standbys"] = [
-            {"address": each.address, "state": each.state, "behindBytes": each.behind_bytes}
-            for each in standbys
-        ]
-        running = [_program_json(each) for each in programs]
+        server["standbys"] = [picked(each, "address", "state", "behind_bytes") for each in standbys]
         write_json(
-            {"server": server, "programs": running, "database": contents, "problem": problem}
+            {"server": server, "programs": programs, "database": contents, "problem": problem}
         )
         return
     configurations = load_configurations(settings.configuration_folders)
@@ -121,15 +116,6 @@ def _program_in_words(program: "Program") -> str:
     return Message.STATUS_PROGRAM.format(
         command=program.command, pid=program.pid, since=since, address=address
     )
-
-
-def _program_json(program: "Program") -> dict[str, Any]:
-    return {
-        "command": program.command,
-        "address": program.address or None,
-        "pid": program.pid,
-        "startedAt": program.started_at.isoformat(),
-    }
 
 
 def documents_in_words(documents: int, unread: int, missing: int) -> str:
@@ -224,12 +210,12 @@ def _show_database(
         from rag_resources.configurations import DEFAULT_CONFIGURATION
 
         say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
-    console().print(_models_table(models))
+    _print_models(models)
     for model in models:
         if model.state != "retired" and (runtime := embedded_runtime(model.name)):
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
-        console().print(_evaluations_table(found.evaluations, settings.gate, evidence))
+        _print_evaluations(found.evaluations, settings.gate, evidence)
         say(Message.STATUS_GATE)
         on = [each for each in found.evaluations if _is_on(each, settings)]
         repeated = [each for each in on if each.configuration in configurations]
@@ -251,12 +237,12 @@ def _is_on(evaluation: "StoredEvaluation", settings: "Settings") -> bool:
     return config is None or settings.makes_vectors_for(config)
 
 
-def _evaluations_table(
+def _print_evaluations(
     evaluations: "Sequence[StoredEvaluation]",
     gate: "GateConfig",
     evidence: "Mapping[UUID, Evidence]",
-) -> Any:
-    """Return a table of 80 columns; the whole one is in `rag_resources.evaluation.summary`."""
+) -> None:
+    """Print a table of 80 columns; the whole one is in `rag_resources.evaluation.summary`."""
     from rag_resources.evaluation.summary import rate_in_words, verdict_in_words
 
     columns = (
@@ -280,10 +266,10 @@ def _evaluations_table(
         )
         for item in sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     ]
-    return table(columns, rows, title=Message.STATUS_EVALUATIONS)
+    print_table(columns, rows, title=Message.STATUS_EVALUATIONS)
 
 
-def _models_table(models: "list[ModelStatus]") -> Any:
+def _print_models(models: "list[ModelStatus]") -> None:
     from rag_resources.migration.status import MODEL_STATES
 
     columns = (
@@ -305,7 +291,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
         )
         for model in models
     ]
-    return table(columns, rows)
+    print_table(columns, rows)
 
 
 def _as_json(
@@ -314,75 +300,46 @@ def _as_json(
     from rag_resources.migration.status import STATE_NAMES
     from rag_resources.providers.registry import embedded_runtime
 
+    serving = found.promotion
+    rejections = [picked(each, "source", "root", "location", "reason") for each in found.rejections]
+    described = [
+        picked(
+            model,
+            *("name", "chunk_vectors", "note_vectors", "windows"),
+            pending_notes="pending",
+            pending_window_notes="pending_windows",
+        )
+        | {"state": STATE_NAMES[model.state], "runtime": embedded_runtime(model.name)}
+        | {"digest": found.present.model_digests.get(model.name)}
+        for model in models
+    ]
+    evaluations = [
+        picked(
+            item,
+            *("configuration", "evaluation_id", "created_at", "total_queries", "mrr", "gate"),
+            *("hit_rate_at_10", "ndcg_at_10", "latency_p95_ms", "degraded_queries"),
+        )
+        | {"hitRateAt10Interval": [item.hit_rate_at_10_low, item.hit_rate_at_10_high]}
+        | {"evidence": evidence[item.evaluation_id].state}
+        | {"evidenceReasons": evidence[item.evaluation_id].reasons}
+        for item in found.evaluations
+    ]
     return {
-        "notes": found.notes,
-        "chunked": found.chunked,
-        "chunks": found.chunks,
-        "goldenQuestions": found.golden,
-        "indexingFailures": found.failures,
-        "rejected": found.rejected,
-        "rejections": [
-            {
-                "source": item.source,
-                "root": item.root,
-                "location": item.location,
-                "reason": item.reason,
-            }
-            for item in found.rejections
-        ],
-        "isolated": found.isolation != "conditions",
-        "isolation": found.isolation.value,
-        "indexVersion": found.present.index_version,
-        "goldenHash": found.present.golden_hash,
-        "chunkingHashes": list(found.present.chunking_hashes),
-        "models": [
-            {
-                "name": model.name,
-                "state": STATE_NAMES[model.state],
-                "digest": found.present.model_digests.get(model.name),
-                "chunkVectors": model.chunk_vectors,
-                "noteVectors": model.note_vectors,
-                "pendingNotes": model.pending,
-                "windows": model.windows,
-                "pendingWindowNotes": model.pending_windows,
-                "runtime": embedded_runtime(model.name),
-            }
-            for model in models
-        ],
-        "evaluations": [
-            _evaluation(item, evidence[item.evaluation_id]) for item in found.evaluations
-        ],
-        "serving": (
-            _promotion(found.promotion) | {"servingSince": found.serving_since.isoformat()}
-            if found.promotion and found.serving_since
-            else None
+        **picked(
+            found,
+            *("notes", "chunked", "chunks", "rejected", "isolation"),
+            golden_questions="golden",
+            indexing_failures="failures",
         ),
-    }
-
-
-def _evaluation(item: "StoredEvaluation", evidence: "Evidence") -> dict[str, Any]:
-    return {
-        "configuration": item.configuration,
-        "evaluationId": str(item.evaluation_id),
-        "createdAt": item.created_at.isoformat(),
-        "totalQueries": item.total_queries,
-        "hitRateAt10": item.hit_rate_at_10,
-        "hitRateAt10Interval": [item.hit_rate_at_10_low, item.hit_rate_at_10_high],
-        "mrr": item.mrr,
-        "ndcgAt10": item.ndcg_at_10,
-        "latencyP95Ms": item.latency_p95_ms,
-        "gate": item.gate,
-        "degradedQueries": item.degraded_queries,
-        "evidence": evidence.state.value,
-        "evidenceReasons": list(evidence.reasons),
-    }
-
-
-def _promotion(serving: "Promotion") -> dict[str, Any]:
-    return {
-        "configuration": serving.configuration,
-        "model": serving.model,
-        "configHash": serving.config_hash,
-        "evaluationId": str(serving.evaluation_id) if serving.evaluation_id else None,
-        "promotedAt": serving.promoted_at.isoformat(),
+        **picked(found.present, "index_version", "golden_hash", "chunking_hashes"),
+        "isolated": found.isolation != "conditions",
+        "rejections": rejections,
+        "models": described,
+        "evaluations": evaluations,
+        "serving": None
+        if serving is None
+        else picked(
+            serving, "configuration", "model", "config_hash", "evaluation_id", "promoted_at"
+        )
+        | {"servingSince": found.serving_since},
     }

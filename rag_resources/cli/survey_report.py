@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_resources.cli.env_file import assignment
-from rag_resources.cli.output import console, say, table, warn
+from rag_resources.cli.output import picked, print_table, say, warn
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def show_survey(folder: Path, found: "Survey") -> None:
             (Message.INIT_LANGUAGES, _languages(found)),
             (Message.INIT_SIZES, sizes),
         ]
-    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
     show_rejected(found.rejected, found.rejected_count)
     show_undated(found.undated, len(found.undated))
     if found.unclosed:
@@ -100,7 +100,7 @@ def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = S
     columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
     rows = [(item.location, item.reason) for item in rejected[:shown]]
     title = Message.REJECTED_TITLE.format(count=count)
-    console().print(table(columns, rows, title=title, prose=True))
+    print_table(columns, rows, title=title, prose=True)
     if count > len(rows):
         say(Message.REJECTED_MORE.format(count=count - len(rows)))
 
@@ -110,7 +110,7 @@ def show_unread(unread: "Sequence[_Rejected]") -> None:
     if unread:
         columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_REASON)
         rows = [(item.location, item.reason) for item in unread]
-        console().print(table(columns, rows, prose=True))
+        print_table(columns, rows, prose=True)
 
 
 def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
@@ -123,7 +123,7 @@ def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN
         for item in undated[:shown]
     ]
     say(Message.UNDATED_TITLE.format(count=count))
-    console().print(table(columns, rows, prose=True))
+    print_table(columns, rows, prose=True)
     if count > len(rows):
         say(Message.UNDATED_MORE.format(count=count - len(rows)))
 
@@ -135,7 +135,7 @@ def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
     columns = (Message.COLUMN_MOVED_FROM, Message.COLUMN_MOVED_TO)
     rows = [(item.before, item.now) for item in moved[:shown]]
     say(Message.MOVED_TITLE.format(count=len(moved)))
-    console().print(table(columns, rows, prose=True))
+    print_table(columns, rows, prose=True)
     if len(moved) > len(rows):
         say(Message.UNDATED_MORE.format(count=len(moved) - len(rows)))
 
@@ -162,7 +162,7 @@ def survey_json(
 ) -> dict[str, Any]:
     """Return a survey, the settings made from it and the files written, as JSON."""
     return {
-        "folder": str(folder),
+        "folder": folder,
         "notes": found.notes,
         "files": dict(found.read),
         "otherFiles": dict(found.other),
@@ -171,17 +171,9 @@ def survey_json(
         "languages": dict(found.languages),
         "languageUntold": found.untold,
         "rejected": found.rejected_count,
-        "rejections": [
-            {"location": item.location, "reason": item.reason} for item in found.rejected
-        ],
-        "undated": [
-            {
-                "location": item.location,
-                "createdAt": item.created_at.isoformat(),
-            }
-            for item in found.undated
-        ],
+        "rejections": [picked(each, "location", "reason") for each in found.rejected],
+        "undated": [picked(each, "location", "created_at") for each in found.undated],
         "settings": values,
         "env": [assignment(name, value) for name, value in values.items()],
-        "written": [str(path) for path in written],
+        "written": written,
     }

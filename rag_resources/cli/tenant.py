@@ -10,10 +10,9 @@ from rag_resources.cli.output import (
     JsonOption,
     conclude,
     confirmed,
-    console,
     note,
+    print_table,
     say,
-    table,
     warn,
     write_json,
 )
@@ -52,21 +51,7 @@ def list_tenants(as_json: JsonOption = False) -> None:
     with application() as opened:
         tenants = opened.tenants.list()
     if as_json:
-        write_json(
-            {
-                "tenants": [
-                    {
-                        "name": each.name,
-                        "notes": each.notes,
-                        "documents": each.documents,
-                        "questions": each.questions,
-                        "keys": each.keys,
-                        "createdAt": each.created_at.isoformat() if each.created_at else None,
-                    }
-                    for each in tenants
-                ]
-            }
-        )
+        write_json({"tenants": tenants})
         return
     if not tenants:
         say(Message.TENANTS_NONE)
@@ -79,7 +64,7 @@ def list_tenants(as_json: JsonOption = False) -> None:
         Message.COLUMN_TENANT_KEYS,
         Message.COLUMN_TENANT_CREATED,
     )
-    console().print(table(columns, [_cells(each) for each in tenants]))
+    print_table(columns, [_cells(each) for each in tenants])
 
 
 @command(app, "promote", Message.HELP_TENANT_PROMOTE)
@@ -157,7 +142,7 @@ def _show(name: str, left: "Left") -> None:
     columns = (Message.COLUMN_TABLE, Message.COLUMN_ROWS_DELETED, Message.COLUMN_ROWS_REMAINING)
     rows = [(each.name, str(each.deleted), str(each.remaining)) for each in left.tables]
     if rows:
-        console().print(table(columns, rows))
+        print_table(columns, rows)
     say(
         Message.TENANT_DELETED.format(
             name=name, rows=left.deleted, files=left.files, remaining=left.remaining
