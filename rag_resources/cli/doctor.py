@@ -20,7 +20,8 @@ from rag_resources.core.messages import Message
 if TYPE_CHECKING:
     from rag_resources.core.configuration import RetrievalConfig
     from rag_resources.settings import Settings
-    from rag_resources.store.status import DatabaseStatus, ModelStatus
+    from rag_resources.store.models import ModelContents
+    from rag_resources.store.status import DatabaseStatus
 
 LEAST_FREE_GB = 2
 LEAST_MEMORY_GB = 2
@@ -299,7 +300,7 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
         yield Finding(Message.DOCTOR_SERVING, Health.WARNING, detail)
 
 
-def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelStatus]") -> bool:
+def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelContents]") -> bool:
     """Whether what serves searches by windows, and its model has none."""
     windows = {model.name: model.windows for model in models}
     return config is not None and config.searches_windows and not windows.get(config.model)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rag_resources.database.standbys import StandbyStatus
     from rag_resources.programs import Program
     from rag_resources.settings import Settings
-    from rag_resources.store.status import DatabaseStatus, ModelStatus
+    from rag_resources.store.models import ModelContents
+    from rag_resources.store.status import DatabaseStatus
 
 _ISOLATION = {
     "roles": Message.STATUS_ISOLATION_ROLES,
@@ -174,7 +175,7 @@ def _show_server(server: dict[str, Any]) -> None:
 
 def _show_database(
     found: "DatabaseStatus",
-    models: "list[ModelStatus]",
+    models: "list[ModelContents]",
     settings: "Settings",
     evidence: "Mapping[UUID, Evidence]",
     configurations: "Mapping[str, NamedConfiguration]",
@@ -269,7 +270,7 @@ def _print_evaluations(
     print_table(columns, rows, title=Message.STATUS_EVALUATIONS)
 
 
-def _print_models(models: "list[ModelStatus]") -> None:
+def _print_models(models: "list[ModelContents]") -> None:
     from rag_resources.migration.status import MODEL_STATES
 
     columns = (
@@ -295,7 +296,7 @@ def _print_models(models: "list[ModelStatus]") -> None:
 
 
 def _as_json(
-    found: "DatabaseStatus", models: "list[ModelStatus]", evidence: "Mapping[UUID, Evidence]"
+    found: "DatabaseStatus", models: "list[ModelContents]", evidence: "Mapping[UUID, Evidence]"
 ) -> dict[str, Any]:
     from rag_resources.migration.status import STATE_NAMES
     from rag_resources.providers.registry import embedded_runtime

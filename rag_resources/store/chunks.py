@@ -47,7 +47,7 @@ def select_notes_to_chunk(
     *,
     chunking_hash: str,
     skipped: Sequence[UUID],
-    batch_size: int,
+    batch_size: int | None,
 ) -> list[NoteToChunk]:
     """Return the newest notes of a window that need chunking; this does not claim them."""
     rows = queries().select_notes_to_chunk(
@@ -63,13 +63,11 @@ def select_notes_to_chunk(
 
 def count_notes_to_chunk(connection: Connection, window: TimeWindow, *, chunking_hash: str) -> int:
     """Count the notes of a window that need chunking, claimed or not."""
-    count: int = queries().count_notes_to_chunk(
-        connection,
-        month_start=window.start,
-        month_end=window.end,
-        chunking_hash=chunking_hash,
+    return len(
+        select_notes_to_chunk(
+            connection, window, chunking_hash=chunking_hash, skipped=[], batch_size=None
+        )
     )
-    return count
 
 
 def claim_notes(

@@ -169,14 +169,20 @@ def refresh_statuses(connection: Connection, window: TimeWindow = ALWAYS) -> Non
 
 
 def list_documents(
-    connection: Connection, *, tenant: str, name: str | None = None, limit: int | None = None
+    connection: Connection,
+    *,
+    tenant: str | None,
+    name: str | None = None,
+    status: str | None = None,
+    limit: int | None = None,
 ) -> tuple[list[DocumentSummary], int]:
     """Return the documents of a tenant, latest arrival first, and their number without the limit.
 
     Args:
         connection: In a transaction.
-        tenant: The owner.
+        tenant: The owner; None: the tenant of the connection.
         name: Only those with this id, address or title.
+        status: Only those with this status.
         limit: The most to return; None returns all.
     """
     rows = list(
@@ -185,6 +191,7 @@ def list_documents(
             tenant=tenant,
             name=name,
             id=uuid_or_none(name),
+            status=status,
             row_limit=limit,
             min_quality=MIN_QUALITY,
         )
@@ -246,8 +253,11 @@ def count_missing(connection: Connection) -> int:
 
 def list_unread(connection: Connection, *, limit: int) -> list[UnreadDocument]:
     """Return the latest documents of the connection's tenant that could not be read."""
-    rows = queries().list_unread_documents(connection, row_limit=limit)
-    return [UnreadDocument(row.address or "", _reason(row)) for row in rows]
+    unread, _ = list_documents(connection, tenant=None, status="failed", limit=limit)
+    return [
+        UnreadDocument(each.address, each.first_failure.reason if each.first_failure else "")
+        for each in unread
+    ]
 
 
 def list_waiting_uploads(connection: Connection, source: str) -> dict[UUID, datetime]:

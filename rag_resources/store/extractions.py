@@ -153,8 +153,8 @@ def documents_to_apply(connection: Connection, window: TimeWindow, *, tenant: st
 
 def latest_extraction(connection: Connection, document_id: UUID, state: str) -> Extraction | None:
     """Return the latest reading of a document in a state; None if there is none."""
-    rows = list(queries().latest_extraction(connection, document_id=document_id, state=state))
-    return _extraction(rows[0]) if rows else None
+    extractions = list_extractions(connection, document_id)
+    return next((each for each in extractions if each.state == state), None)
 
 
 def list_extractions(connection: Connection, document_id: UUID) -> list[Extraction]:

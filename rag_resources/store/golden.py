@@ -125,7 +125,7 @@ def pages_of_places(
         (key, place) for key, located in places.items() for place in located if not place.is_lost
     ]
     found: dict[str, set[DocumentPage]] = {}
-    for row in queries().pages_of_ranges(
+    for row in queries().fetch_spans(
         connection,
         note_ids=[place.stated.note_id for _, place in ranges],
         starts=[place.start for _, place in ranges],

@@ -15,25 +15,35 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class ModelContents:
-    """The amount of data stored for a model.
+    """What is stored for a model.
 
     Attributes:
+        state: As in `embedding_models`; None if nothing was ever indexed with it.
         chunk_vectors: Chunks with vectors.
         note_vectors: Notes with a whole-note vector.
+        pending: Chunked notes that lack some vectors.
         windows: Windows of chunks with a vector.
-        pending: Chunked notes that wait for vectors.
+        windowed_chunks: Chunks that have windows.
+        pending_windows: Chunked notes that lack some windows.
         failures: Texts that it could not embed.
         size: Size of its vectors and their indexes, in bytes.
-        retired: Whether the model was retired, so that nothing of it is stored any more.
     """
 
-    chunk_vectors: int
-    note_vectors: int
-    windows: int
-    pending: int
-    failures: int
-    size: int
-    retired: bool
+    name: str
+    state: str | None = None
+    chunk_vectors: int = 0
+    note_vectors: int = 0
+    pending: int = 0
+    windows: int = 0
+    windowed_chunks: int = 0
+    pending_windows: int = 0
+    failures: int = 0
+    size: int = 0
+
+    @property
+    def retired(self) -> bool:
+        """Whether the model was retired, so that nothing of it is stored any more."""
+        return self.state == "retired"
 
 
 def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
@@ -131,12 +141,16 @@ def model_contents(connection: Connection, name: str) -> ModelContents:
         InvalidParameterError: No model of that name was ever registered; the message lists those
             that were.
     """
-    row = queries().model_contents(connection, name=name)
-    if row is None:
-        known = ", ".join(model.name for model in queries().list_models(connection))
-        message = Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known)
-        raise InvalidParameterError(message, name=name)
-    return ModelContents(*row)
+    for row in queries().model_contents(connection, name=name):
+        return ModelContents(*row)
+    known = ", ".join(model.name for model in queries().list_models(connection))
+    message = Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known)
+    raise InvalidParameterError(message, name=name)
+
+
+def every_model(connection: Connection) -> list[ModelContents]:
+    """Count what is stored for each model ever registered, by name."""
+    return [ModelContents(*row) for row in queries().model_contents(connection, name=None)]
 
 
 def claim_model(connection: Connection, name: str) -> bool:

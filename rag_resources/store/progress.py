@@ -7,6 +7,7 @@ from datetime import datetime
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.models import every_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,16 @@ class Progress:
 
 def read_progress(connection: Connection, note_model: str) -> Progress:
     """Count the current notes, chunks and vectors."""
-    row = queries().indexing_progress(connection, note_model=note_model)
-    vectors = {item.model: item.vectors for item in queries().embedding_progress(connection)}
-    windows = {item.model: item.chunks for item in queries().windows_progress(connection)}
-    return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors, windows)
+    counts = queries().count_contents(connection)
+    models = {model.name: model for model in every_model(connection)}
+    return Progress(
+        counts.notes,
+        models[note_model].note_vectors if note_model in models else 0,
+        counts.chunked,
+        counts.chunks,
+        {name: model.chunk_vectors for name, model in models.items()},
+        {name: model.windowed_chunks for name, model in models.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,33 +12,12 @@ from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
 from rag_resources.store.document_list import UnreadDocument, count_missing, list_unread
 from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.models import ModelContents, every_model
 from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 from rag_resources.store.rejections import Rejection, list_rejections
 from rag_resources.store.versions import read_present
 
 NAMED_REJECTIONS, NAMED_DOCUMENTS = 10, 5
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
-    """The progress of a model.
-
-    Attributes:
-        state: As in `embedding_models`; None if nothing was ever indexed with it.
-        chunk_vectors: Chunks with vectors.
-        note_vectors: Notes with a whole-note vector.
-        pending: Chunked notes that lack some vectors.
-        windows: Windows of chunks with a vector.
-        pending_windows: Chunked notes that lack some windows.
-    """
-
-    name: str
-    state: str | None = None
-    chunk_vectors: int = 0
-    note_vectors: int = 0
-    pending: int = 0
-    windows: int = 0
-    pending_windows: int = 0
 
 
 class Isolation(StrEnum):
@@ -78,7 +57,7 @@ class DatabaseStatus:
     golden: int
     failures: int
     present: Present
-    models: tuple[ModelStatus, ...]
+    models: tuple[ModelContents, ...]
     evaluations: tuple[StoredEvaluation, ...]
     promotion: Promotion | None
     rejections: tuple[Rejection, ...] = ()
@@ -90,10 +69,10 @@ class DatabaseStatus:
     isolation: Isolation = Isolation.CONDITIONS
     serving_since: datetime | None = None
 
-    def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
+    def with_configured(self, names: Sequence[str]) -> list[ModelContents]:
         """Return every registered model, and the configured ones that are not registered yet."""
         known = {model.name: model for model in self.models}
-        missing = [ModelStatus(name) for name in names if name not in known]
+        missing = [ModelContents(name) for name in names if name not in known]
         return [*known.values(), *missing]
 
 
@@ -114,7 +93,7 @@ def read_status(connection: LimitedConnection) -> DatabaseStatus:
         golden=counts.golden,
         failures=counts.failures,
         present=read_present(connection),
-        models=tuple(ModelStatus(*row) for row in queries().count_vectors_by_model(connection)),
+        models=tuple(every_model(connection)),
         evaluations=tuple(latest_evaluations(connection)),
         promotion=current_promotion(connection),
         serving_since=serving_since(connection),

@@ -266,8 +266,8 @@ WHERE s.id = d.id AND s.status <> d.status;
 
 -- name: list_documents
 -- The documents of a tenant that have not expired, latest arrival first.
--- params:  tenant text, name text or null (only those with this id, address or title), id uuid or null (that name as an
---          id), row_limit int or null
+-- params:  tenant text or null (that of the session), name text or null (only those with this id, address or title),
+--          id uuid or null (that name as an id), status text or null, row_limit int or null
 -- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
 --          low_quality bigint (pages nobody has reviewed), failures bigint, failed_stages text[] (without
 --          order), notes bigint, chunks bigint, quality double precision or null, held bool, total bigint (without the
@@ -305,7 +305,8 @@ LEFT JOIN LATERAL (
     ORDER BY x.page_number NULLS FIRST, x.stage LIMIT 1
 ) AS r ON TRUE
 WHERE
-    d.tenant_id = :tenant AND (d.expires_at IS NULL OR d.expires_at > now())
+    d.tenant_id = coalesce(:tenant, current_tenant()) AND (d.expires_at IS NULL OR d.expires_at > now())
+    AND (:status::text IS NULL OR d.status = :status)
     AND (
         :name::text IS NULL OR d.id = :id OR d.title = :name
         OR EXISTS (SELECT FROM document_addresses AS x WHERE x.document_id = d.id AND x.address = :name)
@@ -317,24 +318,6 @@ ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
 -- returns: page_number int or null, stage text, code text, details jsonb, occurred_at timestamptz
 SELECT f.page_number, f.stage, f.code, f.details, f.occurred_at FROM document_failures AS f
 WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
-
--- name: list_unread_documents
--- The documents of the tenant that could not be read, latest arrival first, each with its first address and reason.
--- params:  row_limit int
--- returns: address text or null, code text or null, details jsonb or null
-SELECT a.address, f.code, f.details
-FROM documents AS d
-LEFT JOIN LATERAL (
-    SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id
-    ORDER BY x.source <> d.source, x.address LIMIT 1
-) AS a ON TRUE
-LEFT JOIN LATERAL (
-    SELECT x.code, x.details FROM document_failures AS x
-    WHERE x.document_id = d.id
-    ORDER BY x.page_number NULLS FIRST, x.stage LIMIT 1
-) AS f ON TRUE
-WHERE d.tenant_id = current_tenant() AND d.status = 'failed'
-ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
 
 -- name: count_documents
 -- The number of documents of a month, by status.
@@ -578,7 +561,7 @@ FROM notes AS n WHERE n.id = :note_id;
 -- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
 -- returns: number int (of the range, from 1), the columns of note_spans, sheet text or null
 -- index:   note_spans_pkey
-SELECT f.number, s.start_char, s.end_char, s.page_number, s.page_start, s.box, s.cells, p.sheet
+SELECT f.number, s.document_id, s.start_char, s.end_char, s.page_number, s.page_start, s.box, s.cells, p.sheet
 FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
 INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AND s.end_char > f.first
 INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_number = s.page_number
@@ -601,16 +584,6 @@ WHERE
         OR EXISTS (SELECT FROM document_addresses AS a WHERE a.document_id = d.id AND a.address = :name)
     )
 ORDER BY s.page_start, s.note_id;
-
--- name: pages_of_ranges
--- The pages of documents that the given ranges of notes come from.
--- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
--- returns: number int (of the range, from 1), document_id uuid, page_number int
--- index:   note_spans_pkey
-SELECT DISTINCT f.number, s.document_id, s.page_number
-FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
-INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AND s.end_char > f.first
-ORDER BY f.number, s.document_id, s.page_number;
 
 -- name: delete_document!
 -- Delete a document with its pages, addresses, failures and notes, and everything derived from the notes.

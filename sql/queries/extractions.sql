@@ -77,15 +77,6 @@ WHERE
     AND EXISTS (SELECT FROM document_extractions AS e WHERE e.document_id = d.id AND e.state = 'read')
 ORDER BY d.arrived_at, d.id;
 
--- name: latest_extraction
--- The latest reading of a document in a state.
--- params:  document_id uuid, state text
--- returns: the columns of document_extractions
--- index:   document_extractions_document_idx
-SELECT e.* FROM document_extractions AS e
-WHERE e.document_id = :document_id AND e.state = :state
-ORDER BY e.id DESC LIMIT 1;
-
 -- name: list_extracted_pages
 -- params:  extraction_id bigint
 -- returns: content jsonb, words bytea or null

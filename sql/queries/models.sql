@@ -63,22 +63,31 @@ SELECT
     AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_embeddings_' || :name, 0))
     AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_windows_' || :name, 0));
 
--- name: model_contents^
--- The counts of rows stored for a model, and the size of its vectors and indexes.
--- params:  name text
--- returns: chunk_vectors bigint (chunks), note_vectors bigint, windows bigint, pending bigint (notes),
---          failures bigint, size bigint (bytes), retired bool
+-- name: model_contents
+-- What is stored for each model, or for one.
+-- params:  name text or null
+-- returns: name text, state text, chunk_vectors bigint (chunks), note_vectors bigint, pending bigint (notes),
+--          windows bigint, windowed_chunks bigint, pending_windows bigint (notes), failures bigint,
+--          size bigint (bytes of vectors and indexes)
 SELECT
+    m.name, m.state,
     (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
     (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
-    (SELECT count(*) FROM chunk_windows AS w WHERE w.model = m.name) AS windows,
     (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'chunk') AS pending,
+    w.windows, w.windowed_chunks,
+    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'window') AS pending_windows,
     (SELECT count(*) FROM indexing_failures AS f WHERE f.model = m.name) AS failures,
     coalesce(pg_total_relation_size(to_regclass('chunk_embeddings_' || m.name)), 0)
     + coalesce(pg_total_relation_size(to_regclass('chunk_windows_' || m.name)), 0)
-    + coalesce(pg_total_relation_size(to_regclass('note_embeddings_' || m.name)), 0) AS size,
-    m.retired_at IS NOT NULL AS retired
-FROM embedding_models AS m WHERE m.name = :name;
+    + coalesce(pg_total_relation_size(to_regclass('note_embeddings_' || m.name)), 0) AS size
+FROM embedding_models AS m
+CROSS JOIN
+    LATERAL (
+        SELECT count(*) AS windows, count(*) FILTER (WHERE c.window_index = 0) AS windowed_chunks
+        FROM chunk_windows AS c WHERE c.model = m.name
+    ) AS w
+WHERE :name::text IS NULL OR m.name = :name
+ORDER BY m.name;
 
 -- name: lock_chunking!
 -- Keep notes from being chunked until commit, so that none is queued for a model that is about to be retired.

@@ -117,7 +117,7 @@ FROM notes AS n WHERE n.id = ANY(:note_ids);
 
 -- name: select_notes_to_chunk
 -- The newest notes of a month that need chunking; chunking them claims them one by one.
--- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, skipped uuid[], batch_size int
+-- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, skipped uuid[], batch_size int or null
 -- returns: id uuid, size_bytes int (of the text), newest first
 -- index:   notes_unchunked_idx, notes_newest_idx
 SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n
@@ -127,17 +127,6 @@ WHERE
     AND (n.expires_at IS NULL OR n.expires_at > now())
     AND n.id <> ALL(:skipped)
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size;
-
--- name: count_notes_to_chunk$
--- How many notes of a month still need chunking, claimed or not.
--- params:  month_start timestamptz, month_end timestamptz, chunking_hash text
--- returns: bigint
--- index:   notes_newest_idx
-SELECT count(*) FROM notes AS n
-WHERE
-    n.created_at >= :month_start AND n.created_at < :month_end
-    AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)
-    AND (n.expires_at IS NULL OR n.expires_at > now());
 
 -- name: claim_notes_to_chunk
 -- Lock the given notes that need chunking and are unclaimed, until commit. Their keys stay unlocked, so that rows that

@@ -19,16 +19,3 @@ SELECT
     (SELECT count(*) FROM indexing_failures) AS failures,
     (SELECT count(*) FROM documents) AS documents,
     (SELECT count(*) FROM documents AS d WHERE d.status = 'failed') AS unread_documents;
-
--- name: count_vectors_by_model
--- The progress of each known model.
--- returns: name text, state text, chunk_vectors bigint, note_vectors bigint, pending bigint (notes),
---          windows bigint, pending_windows bigint (notes)
-SELECT
-    m.name, m.state,
-    (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
-    (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
-    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'chunk') AS pending,
-    (SELECT count(*) FROM chunk_windows AS w WHERE w.model = m.name) AS windows,
-    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'window') AS pending_windows
-FROM embedding_models AS m ORDER BY m.name;

@@ -30,7 +30,7 @@ from rag_resources.core.messages import Message
 from rag_resources.ingestion.survey import survey
 from rag_resources.languages.likely import likely_language
 from rag_resources.settings import Settings, load_settings
-from rag_resources.store.status import ModelStatus
+from rag_resources.store.models import ModelContents
 from tests.command_line import Outcome, call_rag, isolate
 
 Rag = Callable[..., Outcome]
@@ -264,11 +264,11 @@ def test_doctor_finds_what_other_commands_would_refuse(
 def test_the_doctor_sees_that_what_serves_lacks_its_windows() -> None:
     raw = {"model": "m", "retrievers": {"windows": {"weight": 1.0}}}
     config = parse_retrieval(raw, origin="una")
-    assert lacks_windows(config, [ModelStatus("m"), ModelStatus("otro", windows=3)])
-    assert not lacks_windows(config, [ModelStatus("m", windows=3)])
+    assert lacks_windows(config, [ModelContents("m"), ModelContents("otro", windows=3)])
+    assert not lacks_windows(config, [ModelContents("m", windows=3)])
     by_words = parse_retrieval({"model": "m", "strategy": "fulltext"}, origin="una")
-    assert not lacks_windows(by_words, [ModelStatus("m")])
-    assert not lacks_windows(None, [ModelStatus("m")])
+    assert not lacks_windows(by_words, [ModelContents("m")])
+    assert not lacks_windows(None, [ModelContents("m")])
 
 
 @pytest.mark.parametrize(
