@@ -6,6 +6,8 @@ review in `store.golden_review`.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -280,9 +282,13 @@ def delete_golden(connection: Connection, entries: Iterable[GoldenEntry | None])
 
 def find_broken(connection: Connection) -> list[BrokenEntry]:
     """Return the questions with a relevant note that was deleted. Property 31."""
-    rows = queries().find_broken_golden(connection)
+    states = [row for row in queries().golden_note_states(connection) if row.deleted]
     return [
-        BrokenEntry(row.golden_id, row.query, tuple(row.missing), tuple(row.names)) for row in rows
+        BrokenEntry(
+            *question, tuple(row.note_id for row in notes), tuple(row.name for row in notes)
+        )
+        for question, rows in groupby(states, key=attrgetter("golden_id", "query"))
+        if (notes := list(rows))
     ]
 
 

@@ -541,8 +541,8 @@ CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
 CREATE INDEX chunk_windows_tenant_idx ON chunk_windows (tenant_id);
 
 -- Chunked notes whose vectors of a model are not all there yet, those of their chunks or those of their windows: the
--- queue of the embedding runs, and the notes that are still searched as a whole. Written by the transaction that chunks a
--- note, before it touches the chunks.
+-- queue of the embedding runs, and the notes that are still searched as a whole. Written by the transaction that chunks
+-- a note, before it touches the chunks.
 CREATE TABLE pending_vectors (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
     kind text NOT NULL CHECK (kind IN ('chunk', 'window')),
@@ -666,7 +666,7 @@ BEGIN
             EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 8160)', child);
             EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%L)', family, child, model_name);
             -- A statement that names the partition runs no trigger of the table above it, nor its policies.
-            CALL track_months(child, part, CASE family WHEN 'note_embeddings' THEN 'note' ELSE 'chunk' END);
+            CALL track(child, 'mark_months', part, CASE family WHEN 'note_embeddings' THEN 'note' ELSE 'chunk' END);
             CALL isolate_table(child::regclass);
         END IF;
     END LOOP;
@@ -827,24 +827,26 @@ BEGIN
 END
 $index_changed$;
 
--- Has the changes of a table counted; `whose` is 'tenant', or 'everybody' for a table without tenants.
-CREATE PROCEDURE track_index(tracked text, whose text) LANGUAGE plpgsql AS $track_index$
+-- Has every statement that changes a table call a trigger function: `changed` holds the rows, `replaced` those that an
+-- update replaced.
+CREATE PROCEDURE track(tracked text, called text, VARIADIC arguments text[]) LANGUAGE plpgsql AS $track$
 DECLARE
     operation text;
-    rows text;
 BEGIN
     FOREACH operation IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
-        rows := CASE operation
-            WHEN 'INSERT' THEN 'REFERENCING NEW TABLE AS changed'
-            WHEN 'UPDATE' THEN 'REFERENCING NEW TABLE AS changed OLD TABLE AS replaced'
-            WHEN 'DELETE' THEN 'REFERENCING OLD TABLE AS changed'
-            ELSE '' END;
-        EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I %s FOR EACH STATEMENT '
-                       'EXECUTE FUNCTION index_changed(%L)',
-                       'index_changed_by_' || lower(operation), operation, tracked, rows, whose);
+        EXECUTE format(
+            'CREATE TRIGGER %I AFTER %s ON %I %s FOR EACH STATEMENT EXECUTE FUNCTION %I(%s)',
+            called || '_by_' || lower(operation), operation, tracked,
+            CASE operation
+                WHEN 'INSERT' THEN 'REFERENCING NEW TABLE AS changed'
+                WHEN 'UPDATE' THEN 'REFERENCING NEW TABLE AS changed OLD TABLE AS replaced'
+                WHEN 'DELETE' THEN 'REFERENCING OLD TABLE AS changed'
+                ELSE '' END,
+            called, (SELECT string_agg(quote_literal(a.argument), ', ') FROM unnest(arguments) AS a (argument))
+        );
     END LOOP;
 END
-$track_index$;
+$track$;
 
 -- The causal graph: what notes are about, and what they say is the cause of what.
 
@@ -1006,10 +1008,10 @@ BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
                                    'pending_vectors', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
                                    'note_spans', 'chunk_windows', 'mentions', 'relationships'] LOOP
-        CALL track_index(tracked, 'tenant');
+        CALL track(tracked, 'index_changed', 'tenant');
     END LOOP;
-    CALL track_index('embedding_models', 'everybody');
-    CALL track_index('index_state', 'everybody');
+    CALL track('embedding_models', 'index_changed', 'everybody');
+    CALL track('index_state', 'index_changed', 'everybody');
 END
 $tracked$;
 
@@ -1084,24 +1086,6 @@ BEGIN
     RETURN NULL;
 END
 $mark_months$;
-
--- Has a table mark the months of what is written to it. The arguments are those of mark_months.
-CREATE PROCEDURE track_months(tracked text, part text, named_by text) LANGUAGE plpgsql AS $track_months$
-DECLARE
-    operation text;
-    rows text;
-BEGIN
-    FOREACH operation IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
-        rows := CASE operation
-            WHEN 'INSERT' THEN 'REFERENCING NEW TABLE AS changed'
-            WHEN 'UPDATE' THEN 'REFERENCING NEW TABLE AS changed OLD TABLE AS replaced'
-            WHEN 'DELETE' THEN 'REFERENCING OLD TABLE AS changed'
-            ELSE '' END;
-        EXECUTE format('CREATE TRIGGER %I AFTER %s ON %I %s FOR EACH STATEMENT EXECUTE FUNCTION mark_months(%L, %L)',
-                       'months_by_' || lower(operation), operation, tracked, rows, part, named_by);
-    END LOOP;
-END
-$track_months$;
 
 -- What a database holds of some months of tenants: of each part and month the notes, each with a hash of all that
 -- search reads of it there. -infinity stands for the word statistics.
@@ -1245,17 +1229,17 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
 $count_months$;
 
 -- Everything of a month that search reads.
-CALL track_months('notes', '', 'own');
-CALL track_months('note_words', 'notes', 'note');
-CALL track_months('chunks', 'chunks', 'note');
-CALL track_months('chunk_embeddings', 'vectors/', 'chunk');
-CALL track_months('chunk_windows', 'windows/', 'chunk');
-CALL track_months('note_embeddings', 'note_vectors/', 'note');
-CALL track_months('pending_vectors', 'waiting_', 'note');
-CALL track_months('lexeme_statistics', 'words', 'corpus');
-CALL track_months('corpus_statistics', 'words', 'corpus');
-CALL track_months('mentions', 'mentions', 'note');
-CALL track_months('relationships', 'statements', 'note');
+CALL track('notes', 'mark_months', '', 'own');
+CALL track('note_words', 'mark_months', 'notes', 'note');
+CALL track('chunks', 'mark_months', 'chunks', 'note');
+CALL track('chunk_embeddings', 'mark_months', 'vectors/', 'chunk');
+CALL track('chunk_windows', 'mark_months', 'windows/', 'chunk');
+CALL track('note_embeddings', 'mark_months', 'note_vectors/', 'note');
+CALL track('pending_vectors', 'mark_months', 'waiting_', 'note');
+CALL track('lexeme_statistics', 'mark_months', 'words', 'corpus');
+CALL track('corpus_statistics', 'mark_months', 'words', 'corpus');
+CALL track('mentions', 'mark_months', 'mentions', 'note');
+CALL track('relationships', 'mark_months', 'statements', 'note');
 INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
 
 -- The words and months of adopted notes.

@@ -65,13 +65,12 @@ SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
 FROM golden_history AS h WHERE h.tenant_id = current_tenant() ORDER BY h.id;
 
 -- name: golden_origins
--- The last writer of each question. Older imports did not store their file: only the origin distinguishes them from a
--- person.
+-- The last writer of each question.
 -- returns: golden_id uuid, source text (the file; empty if unknown), by_person bool
 -- index:   golden_history_question_idx
 SELECT
     g.id AS golden_id, h.source,
-    h.source = '' AND (h.origin IN ('', '0009_golden_history') OR starts_with(h.origin, 'rag golden ')) AS by_person
+    h.source = '' AND (h.origin = '' OR starts_with(h.origin, 'rag golden ')) AS by_person
 FROM golden_dataset AS g
 CROSS JOIN
     LATERAL (
@@ -94,29 +93,32 @@ WHERE h.operation = 'delete' AND h.source = '' AND (h.origin = '' OR starts_with
 
 -- name: golden_note_states
 -- Relevant notes that were deleted, have expired, or have changed since their question was last written.
--- returns: golden_id uuid, note_id uuid, name text, gone bool
+-- returns: golden_id uuid, query text, note_id uuid, name text (as the source calls it),
+--          gone bool (deleted or expired), deleted bool
 -- index:   golden_history_question_idx
 WITH deleted AS (
     SELECT DISTINCT ON (t.note_id) t.note_id, t.external_id FROM tombstones AS t
+    WHERE t.tenant_id = current_tenant()
     ORDER BY t.note_id, t.deleted_at DESC, t.content_sha256
 )
 
 SELECT
-    g.id AS golden_id, r.note_id, coalesce(n.external_id, d.external_id, r.note_id::text) AS name, n.id IS NULL AS gone
+    g.id AS golden_id, g.query, r.note_id, coalesce(n.external_id, d.external_id, r.note_id::text) AS name,
+    n.id IS NULL OR coalesce(n.expires_at <= now(), FALSE) AS gone, n.id IS NULL AS deleted
 FROM golden_dataset AS g
 CROSS JOIN LATERAL unnest(g.relevant_note_ids) WITH ORDINALITY AS r (note_id, place)
-LEFT JOIN notes AS n ON n.id = r.note_id AND (n.expires_at IS NULL OR n.expires_at > now())
+LEFT JOIN notes AS n ON n.id = r.note_id
 LEFT JOIN deleted AS d ON d.note_id = r.note_id
 WHERE
     g.tenant_id = current_tenant()
     AND (
-        n.id IS NULL
+        n.id IS NULL OR n.expires_at <= now()
         OR encode(n.content_sha256, 'hex') IS DISTINCT FROM (
             SELECT h.note_hashes ->> r.note_id::text FROM golden_history AS h
             WHERE h.golden_id = g.id AND h.tenant_id = g.tenant_id ORDER BY h.id DESC LIMIT 1
         )
     )
-ORDER BY g.id, r.place;
+ORDER BY g.query, g.id, r.place;
 
 -- name: reference_breakdown$
 -- The breakdown by question kind of the reference evaluation: that of the serving promotion, or else the latest.
@@ -130,25 +132,6 @@ ORDER BY
     e.created_at DESC,
     e.id
 LIMIT 1;
-
--- name: find_broken_golden
--- Golden questions with a relevant note that was deleted; the names are what the source called these notes.
--- returns: golden_id uuid, query text, missing uuid[], names text[]
-WITH deleted AS (
-    SELECT DISTINCT ON (t.note_id) t.note_id, t.external_id FROM tombstones AS t
-    WHERE t.tenant_id = current_tenant()
-    ORDER BY t.note_id, t.deleted_at DESC, t.content_sha256
-)
-
-SELECT
-    g.id AS golden_id, g.query, array_agg(r.note_id ORDER BY r.note_id) AS missing,
-    array_agg(coalesce(d.external_id, r.note_id::text) ORDER BY r.note_id) AS names
-FROM golden_dataset AS g
-CROSS JOIN LATERAL unnest(g.relevant_note_ids) AS r (note_id)
-LEFT JOIN deleted AS d ON d.note_id = r.note_id
-WHERE g.tenant_id = current_tenant() AND NOT EXISTS (SELECT FROM notes AS n WHERE n.id = r.note_id)
-GROUP BY g.id, g.query
-ORDER BY g.query, g.id;
 
 -- name: golden_questions_naming
 -- Golden questions with one of these notes among their relevant ones.
