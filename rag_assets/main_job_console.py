@@ -147,7 +147,7 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
     settings = application.settings
     if settings.notes_source:
         moved = application.notes.moved(settings.notes_source, source=settings.notes_source_name)
-        show_moved(moved, shown=SHOWN)
+        show_moved(moved)
     if outside := application.notes.outside(window, limit=SHOWN):
         warn(outside_in_words(outside, window))
     return Unread(rejected, documents)

@@ -15,23 +15,25 @@ from rag_resources.cli.output import (
     consented,
     note,
     picked,
-    print_table,
     progress,
     say,
     write_json,
 )
 from rag_resources.cli.session import application, read_settings
-from rag_resources.cli.survey_report import show_moved, show_rejected, show_undated
+from rag_resources.cli.survey_report import (
+    SHOWN,
+    show_moved,
+    show_rejected,
+    show_some,
+    show_undated,
+)
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, MixedSourcesError
 from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template, Text
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.core.types import NoteRecord, RejectedRecord
     from rag_resources.ingestion.ingest import IngestReport
-
-SHOWN_REJECTIONS = 20
 
 SourceName = Annotated[
     str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SOURCE_NAME)
@@ -188,30 +190,15 @@ def _show(report: "IngestReport", source: str) -> None:
             source=source, rejected=report.rejected_count, **_counts(report)
         )
     )
-    _show_some(
-        Message.LEFT_OUT_TITLE,
-        Message.COLUMN_NOTE,
-        [(item.external_id, item.reason) for item in report.left_out],
-        Message.LEFT_OUT_MORE,
-        report.left_out_count,
+    left_out = [(item.external_id, item.reason) for item in report.left_out[:SHOWN]]
+    columns = (Message.COLUMN_NOTE, Message.COLUMN_REASON)
+    show_some(
+        columns, left_out, Message.LEFT_OUT_TITLE, Message.LEFT_OUT_MORE, report.left_out_count
     )
     if report.left_out:
         say(Message.LEFT_OUT_NEXT)
     show_rejected(report.rejected, report.rejected_count)
     show_undated(report.undated, report.undated_count)
-
-
-def _show_some(
-    title: Template, subject: Text, rows: list[tuple[str, str]], more: Template, count: int
-) -> None:
-    """Show the first records that were not ingested, with their reasons, and count the others."""
-    if not rows:
-        return
-    shown = rows[:SHOWN_REJECTIONS]
-    columns = (subject, Message.COLUMN_REASON)
-    print_table(columns, shown, title=title.format(count=count), prose=True)
-    if count > len(shown):
-        say(more.format(count=count - len(shown)))
 
 
 def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:

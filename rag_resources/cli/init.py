@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,46 +36,39 @@ def init(
         Path | None, typer.Option("--home", metavar="CARPETA", help=Message.HELP_INIT_HOME)
     ] = None,
     questions: Annotated[
-        int | None, typer.Option("--questions", metavar="N", help=Message.HELP_INIT_QUESTIONS)
-    ] = None,
+        int, typer.Option("--questions", metavar="N", help=Message.HELP_INIT_QUESTIONS)
+    ] = DRAFTS,
     documents: Annotated[
         Path | None,
         typer.Option("--documents", metavar="CARPETA", help=Message.HELP_INIT_DOCUMENTS),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_INIT_YES)] = False,
     force: Annotated[bool, typer.Option("--force", help=Message.HELP_INIT_FORCE)] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=Message.HELP_INIT_DRY_RUN)] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Survey a folder of notes; write settings and drafts."""
+    from rag_resources.documents.media_types import SUFFIXES
     from rag_resources.ingestion.survey import survey
 
     if first_month is not None:
         _check_month(first_month)
-    _check_questions(questions)
+    if not 0 <= questions <= MAX_DRAFTS:
+        raise InvalidParameterError(Message.INIT_QUESTIONS.format(value=questions))
     folder = folder.expanduser()
     folder = folder.resolve() if ".." in folder.parts else folder.absolute()
     found = survey(folder)
-    of_documents = _documents(found)
-    if not found.notes and not of_documents and documents is None:
+    if not found.notes and documents is None and not SUFFIXES.keys() & found.other:
         if found.rejected and not as_json:
             show_rejected(found.rejected, found.rejected_count)
         raise _nothing(folder, found)
     if not as_json:
         show_survey(folder, found)
-    asks = sys.stdin.isatty() and not yes and not as_json and not dry_run
-    chosen = _Choices(
-        first_month=first_month or _first_month(found),
-        home=home or _home(),
-        questions=DRAFTS if questions is None else questions,
-        documents=documents,
+    values = _variables(
+        found, folder, home=home, documents=documents, questions=questions, month=first_month
     )
-    if asks:
-        chosen.ask(of_documents, folder, given=(first_month, home, questions))
-    values = chosen.variables(folder, found)
     written = []
     if not dry_run:
-        written = _write(values, found, chosen.questions, force=force, tell=not as_json)
+        written = _write(values, found, questions, force=force, tell=not as_json)
     if as_json:
         write_json(survey_json(folder, found, values, written))
     elif not dry_run:
@@ -84,50 +76,25 @@ def init(
         say(Message.INIT_NEXT if is_set else Message.INIT_NEXT_LINES)
 
 
-class _Choices:
-    """The values of the settings; a person may change them."""
-
-    def __init__(
-        self, *, first_month: str, home: Path, questions: int, documents: Path | None
-    ) -> None:
-        self.first_month = first_month
-        self.home = home
-        self.questions = questions
-        self.documents = documents
-
-    def ask(self, documents: int, folder: Path, *, given: tuple[object, ...]) -> None:
-        """Ask for the values that no option gave; the Return key keeps the default."""
-        first_month, home, questions = given
-        if first_month is None and self.first_month:
-            self.first_month = _check_month(
-                typer.prompt(Message.INIT_ASK_FIRST_MONTH, default=self.first_month)
-            )
-        if home is None:
-            self.home = Path(typer.prompt(Message.INIT_ASK_HOME, default=str(self.home)))
-        if questions is None:
-            self.questions = _check_questions(
-                typer.prompt(Message.INIT_ASK_QUESTIONS, default=self.questions, type=int)
-            )
-        if documents and self.documents is None:
-            answer: str = typer.prompt(
-                Message.INIT_ASK_DOCUMENTS.format(count=documents), default="", show_default=False
-            )
-            if answer.strip().casefold() in Message.WORDS_YES.split():
-                self.documents = folder
-
-    def variables(self, folder: Path, found: "Survey") -> dict[str, str]:
-        """Return the settings, in the order in which they are written."""
-        values = {"RAG_HOME": str(self.home)}
-        if found.notes:
-            values["NOTES_SOURCE"] = str(folder)
-        documents = self.documents or (None if found.notes else folder)
-        if documents:
-            values["DOCUMENTS_SOURCE"] = str(documents.expanduser().absolute())
-        if found.notes and self.questions:
-            values["GOLDEN_SOURCE"] = str(QUESTIONS_FILE)
-        if self.first_month:
-            values["FIRST_MONTH"] = self.first_month
-        return values
+def _variables(
+    found: "Survey",
+    folder: Path,
+    *,
+    home: Path | None,
+    documents: Path | None,
+    questions: int,
+    month: str | None,
+) -> dict[str, str]:
+    """Return the settings, in the order in which they are written."""
+    documents = documents or (None if found.notes else folder)
+    values = {
+        "RAG_HOME": str(home or _home()),
+        "NOTES_SOURCE": str(folder) if found.notes else "",
+        "DOCUMENTS_SOURCE": str(documents.expanduser().absolute()) if documents else "",
+        "GOLDEN_SOURCE": str(QUESTIONS_FILE) if found.notes and questions else "",
+        "FIRST_MONTH": month or _first_month(found),
+    }
+    return {name: value for name, value in values.items() if value}
 
 
 def _first_month(found: "Survey") -> str:
@@ -138,20 +105,14 @@ def _first_month(found: "Survey") -> str:
     return min(min(months), f"{datetime.now(UTC):%Y-%m}") if months else ""
 
 
-def _check_month(value: str) -> str:
+def _check_month(value: str) -> None:
     from rag_resources.settings import checked_month
 
     try:
-        return checked_month(value)
+        checked_month(value)
     except ValueError as error:
         message = Message.INIT_FIRST_MONTH.format(value=shown(value), reason=error)
         raise InvalidParameterError(message) from error
-
-
-def _check_questions(value: int | None) -> int:
-    if value is not None and not 0 <= value <= MAX_DRAFTS:
-        raise InvalidParameterError(Message.INIT_QUESTIONS.format(value=value))
-    return value or 0
 
 
 def _home() -> Path:
@@ -163,12 +124,6 @@ def _home() -> Path:
         return DEFAULT_HOME
     note(Message.INIT_SAMPLE_HOME.format(home=OWN_HOME, default=DEFAULT_HOME))
     return OWN_HOME
-
-
-def _documents(found: "Survey") -> int:
-    from rag_resources.documents.media_types import SUFFIXES
-
-    return sum(count for suffix, count in found.other.items() if suffix in SUFFIXES)
 
 
 def _nothing(folder: Path, found: "Survey") -> InvalidSourceError:

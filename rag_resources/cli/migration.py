@@ -97,8 +97,8 @@ def _month(month: "MonthProgress") -> dict[str, Any]:
 def _model(model: "ModelProgress") -> dict[str, Any]:
     from rag_resources.migration.status import STATE_NAMES
 
-    own = picked(model, "name", "serves", "current_chunks", "chunks", "percent", "pending_notes")
-    return own | {"state": STATE_NAMES[model.state]}
+    counts = ("serves", "current_chunks", "chunks", "percent", "pending_notes")
+    return {"name": model.name, "state": STATE_NAMES[model.state], **picked(model, *counts)}
 
 
 def _batch(batch: "StoredBatch") -> dict[str, Any]:

@@ -206,10 +206,10 @@ def print_table(
     prose: bool = False,
     named: bool = False,
 ) -> None:
-    """Print a `table`; one of numbers is never too narrow: a terminal wraps its lines instead."""
+    """Print a `table`; in a file or a pipe, one of numbers is as wide as it needs to be."""
     made = table(columns, rows, title=title, prose=prose, named=named)
     screen = console()
-    if not prose:
+    if not (prose or screen.is_terminal or "COLUMNS" in os.environ):
         wide = screen.options.update(width=_WIDEST)
         screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
     screen.print(made)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_resources.cli.env_file import assignment
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from rag_resources.core.texts import Template
     from rag_resources.ingestion.moved import MovedNote
     from rag_resources.ingestion.survey import Survey
 
@@ -60,15 +60,11 @@ def show_survey(folder: Path, found: "Survey") -> None:
         dates = Message.INIT_DATES_RANGE.format(
             first=min(days), last=max(days), months=len(found.months)
         )
-        sizes = Message.INIT_SIZES_RANGE.format(
-            least=min(found.sizes), most=max(found.sizes), median=round(median(found.sizes))
-        )
         rows += [
             (Message.INIT_DATES, dates),
             (Message.INIT_UNDATED, str(len(found.undated))),
             (Message.INIT_FIELDS, _counted(found.fields)),
-            (Message.INIT_LANGUAGES, _languages(found)),
-            (Message.INIT_SIZES, sizes),
+            (Message.INIT_LANGUAGES, _counted(found.languages)),
         ]
     print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
     show_rejected(found.rejected, found.rejected_count)
@@ -84,70 +80,58 @@ def show_survey(folder: Path, found: "Survey") -> None:
     for name in found.fields:
         if name in KNOWN_FIELDS:
             warn(Message.INIT_DOUBLED.format(name=name))
-    if found.foreign:
-        named = [f"{name} ({language})" for name, language in found.foreign]
-        say(Message.INIT_FOREIGN.format(notes=_first(named)))
-    if found.untold:
-        say(Message.INIT_UNTOLD_NOTES.format(notes=_first(found.untold)))
     if found.languages and found.languages["es"] * 2 < found.languages.total():
         warn(Message.INIT_LANGUAGE_OTHER)
 
 
 def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first rejected records with their reasons, and count the others."""
-    if not rejected:
-        return
-    columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
     rows = [(item.location, item.reason) for item in rejected[:shown]]
-    title = Message.REJECTED_TITLE.format(count=count)
-    print_table(columns, rows, title=title, prose=True)
-    if count > len(rows):
-        say(Message.REJECTED_MORE.format(count=count - len(rows)))
+    columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
+    show_some(columns, rows, Message.REJECTED_TITLE, Message.REJECTED_MORE, count)
 
 
 def show_unread(unread: "Sequence[_Rejected]") -> None:
     """Show some documents that could not be read, with their reasons."""
     if unread:
         columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_REASON)
-        rows = [(item.location, item.reason) for item in unread]
-        print_table(columns, rows, prose=True)
+        print_table(columns, [(item.location, item.reason) for item in unread], prose=True)
 
 
 def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first notes without a date, and the date that each gets from its file."""
-    if not undated:
-        return
     columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
     rows = [
         (item.label, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
         for item in undated[:shown]
     ]
-    say(Message.UNDATED_TITLE.format(count=count))
-    print_table(columns, rows, prose=True)
-    if count > len(rows):
-        say(Message.UNDATED_MORE.format(count=count - len(rows)))
+    show_some(columns, rows, Message.UNDATED_TITLE, Message.UNDATED_MORE, count)
 
 
-def show_moved(moved: "Sequence[MovedNote]", *, shown: int = SHOWN) -> None:
+def show_moved(moved: "Sequence[MovedNote]") -> None:
     """Show the notes whose file was moved or renamed, with the name that each has now."""
-    if not moved:
-        return
     columns = (Message.COLUMN_MOVED_FROM, Message.COLUMN_MOVED_TO)
-    rows = [(item.before, item.now) for item in moved[:shown]]
-    say(Message.MOVED_TITLE.format(count=len(moved)))
-    print_table(columns, rows, prose=True)
-    if len(moved) > len(rows):
-        say(Message.UNDATED_MORE.format(count=len(moved) - len(rows)))
+    rows = [(item.before, item.now) for item in moved[:SHOWN]]
+    show_some(columns, rows, Message.MOVED_TITLE, Message.UNDATED_MORE, len(moved))
+
+
+def show_some(
+    columns: "Sequence[str]",
+    rows: "Sequence[Sequence[str]]",
+    title: "Template",
+    more: "Template",
+    count: int,
+) -> None:
+    """Show the first rows of a table, and count the others; nothing without rows."""
+    if not rows:
+        return
+    print_table(columns, rows, title=title.format(count=count), prose=True)
+    if count > len(rows):
+        say(more.format(count=count - len(rows)))
 
 
 def _first(names: "Sequence[str]") -> str:
     return ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
-
-
-def _languages(found: "Survey") -> str:
-    untold = found.notes - found.languages.total()
-    counts = [_counted(found.languages)] if found.languages else []
-    return ", ".join([*counts, *([Message.INIT_UNTOLD.format(count=untold)] if untold else [])])
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -169,7 +153,6 @@ def survey_json(
         "months": dict(sorted(found.months.items())),
         "fields": dict(found.fields),
         "languages": dict(found.languages),
-        "languageUntold": found.untold,
         "rejected": found.rejected_count,
         "rejections": [picked(each, "location", "reason") for each in found.rejected],
         "undated": [picked(each, "location", "created_at") for each in found.undated],

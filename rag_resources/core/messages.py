@@ -853,7 +853,6 @@ class Message:
     HELP_INIT_HOME: Template
     HELP_INIT_QUESTIONS: Template
     HELP_INIT_DOCUMENTS: Template
-    HELP_INIT_YES: Template
     HELP_INIT_FORCE: Template
     HELP_INIT_DRY_RUN: Template
     HELP_RUN_COMMAND: Template
@@ -870,14 +869,9 @@ class Message:
     INIT_UNDATED: Template
     INIT_FIELDS: Template
     INIT_LANGUAGES: Template
-    INIT_SIZES: Template
-    INIT_SIZES_RANGE: Template
     INIT_DOUBLED: Template
     INIT_FUTURE: Template
     INIT_LONG_GAP: Template
-    INIT_UNTOLD: Template
-    INIT_UNTOLD_NOTES: Template
-    INIT_FOREIGN: Template
     INIT_LANGUAGE_OTHER: Template
     INIT_NONE: Template
     INIT_NO_SUFFIX: Template
@@ -886,10 +880,6 @@ class Message:
     UNDATED_FROM_CHANGE: Template
     UNDATED_MORE: Template
     COLUMN_GIVEN_DATE: Template
-    INIT_ASK_FIRST_MONTH: Template
-    INIT_ASK_HOME: Template
-    INIT_ASK_QUESTIONS: Template
-    INIT_ASK_DOCUMENTS: Template
     INIT_FIRST_MONTH: Template
     INIT_QUESTIONS: Template
     INIT_WRITTEN: Template

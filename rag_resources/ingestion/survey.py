@@ -22,7 +22,6 @@ OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
 LONG_GAP = 36
 """Months without notes that are worth telling: each run goes over them."""
-OWN_LANGUAGE = "es"
 
 
 @dataclass
@@ -39,10 +38,7 @@ class Survey:
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
         languages: Notes by language, where it can be told.
-        untold: The first `NAMED_REJECTIONS` notes whose language cannot be told.
-        foreign: The first `NAMED_REJECTIONS` notes of another language than Spanish, with that.
         unclosed: The first `NAMED_REJECTIONS` notes with front matter that is not closed.
-        sizes: Characters of each note.
         openings: The opening of each note, for draft questions.
     """
 
@@ -55,10 +51,7 @@ class Survey:
     fields: Counter[str] = field(default_factory=Counter)
     months: Counter[str] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
-    untold: list[str] = field(default_factory=list)
-    foreign: list[tuple[str, str]] = field(default_factory=list)
     unclosed: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
     openings: list[NoteOpening] = field(default_factory=list)
 
     @property
@@ -123,7 +116,6 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.notes += 1
     created_at = record.created_at.astimezone(UTC)
     found.months[f"{created_at:%Y-%m}"] += 1
-    found.sizes.append(len(record.content))
     if undated := undated_of(record):
         found.undated.append(undated)
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
@@ -132,10 +124,6 @@ def _add(found: Survey, record: NoteRecord) -> None:
         found.unclosed.append(record.external_id)
     if language := likely_language(opening):
         found.languages[language] += 1
-        if language != OWN_LANGUAGE and len(found.foreign) < NAMED_REJECTIONS:
-            found.foreign.append((record.external_id, language))
-    elif len(found.untold) < NAMED_REJECTIONS:
-        found.untold.append(record.external_id)
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 

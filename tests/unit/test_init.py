@@ -102,17 +102,17 @@ def test_a_date_in_the_name_of_the_file_is_the_date_of_the_note(rag: Rag, folder
 def test_a_note_from_long_before_the_others_is_told_because_it_costs_time(
     rag: Rag, folder: Path
 ) -> None:
-    assert "--first-month" not in rag("init", folder, "--yes", "--dry-run").err
+    assert "--first-month" not in rag("init", folder, "--dry-run").err
     (folder / "1998-03-06-repertorio.md").write_text("El coro estrena el motete.", "utf-8")
     told = Message.INIT_LONG_GAP.format(before="1998-03", after="2025-01", count=1)
-    assert told in rag("init", folder, "--yes", "--dry-run").err
+    assert told in rag("init", folder, "--dry-run").err
 
 
 def test_a_note_of_the_future_is_told_without_advice_that_is_refused(
     rag: Rag, folder: Path
 ) -> None:
     (folder / "2099-03-06-errata.md").write_text("El coro estrena el motete.", "utf-8")
-    told = rag("init", folder, "--yes", "--dry-run").err
+    told = rag("init", folder, "--dry-run").err
     assert Message.INIT_FUTURE.format(count=1) in told
     assert "--first-month" not in told
 
@@ -120,7 +120,7 @@ def test_a_note_of_the_future_is_told_without_advice_that_is_refused(
 def test_a_field_that_another_one_of_the_record_stands_for_is_told(rag: Rag, folder: Path) -> None:
     record = {"id": "k", "texto": "a", "content": "b", "fecha": "2025-01-01"}
     (folder / "otras.jsonl").write_text(json.dumps(record), "utf-8")
-    told = rag("init", folder, "--yes", "--dry-run").err
+    told = rag("init", folder, "--dry-run").err
     assert Message.INIT_DOUBLED.format(name="texto") in told
 
 
@@ -212,24 +212,6 @@ def test_the_language_of_a_note_is_told_by_its_small_words() -> None:
     )
     assert likely_language(shared) == "es"
     assert likely_language("Le tableau a été réparé à Paris, où il était déjà très abîmé.") == "fr"
-
-
-def test_notes_of_another_language_are_named(rag: Rag, folder: Path) -> None:
-    text = "The dog was in the garden because it was too hot for him in the house.\n"
-    (folder / "dog.md").write_text(f"---\nfecha: 2025-01-10\n---\n{text}")
-    said = rag("init", folder, "--dry-run").out
-    assert Message.INIT_FOREIGN.format(notes="dog (en)") in said
-    assert Message.INIT_LANGUAGE_OTHER not in said
-
-
-def test_notes_whose_language_cannot_be_told_are_counted_and_named(rag: Rag, folder: Path) -> None:
-    """The languages add up to the notes."""
-    (folder / "gastos.md").write_text("---\nfecha: 2025-01-10\n---\nGrifo: 1234 EUR\n")
-    done = rag("init", folder, "--dry-run")
-    assert f"es (3), {Message.INIT_UNTOLD.format(count=1)}" in done.out
-    assert Message.INIT_UNTOLD_NOTES.format(notes="gastos") in done.out
-    as_json = rag("init", folder, "--dry-run", "--json").json
-    assert (as_json["languages"], as_json["languageUntold"]) == ({"es": 3}, ["gastos"])
 
 
 def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
