@@ -26,7 +26,6 @@ from rag_resources.core.documents import Block, BlockKind, Page, Removal, Run, S
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import (
     FusionConfig,
-    RecencyConfig,
     RetrieverConfig,
     Retrievers,
 )
@@ -206,20 +205,18 @@ def fusion_configs() -> st.SearchStrategy[FusionConfig]:
     return st.builds(FusionConfig, method=methods, rank_constant=rank_constants)
 
 
-def weighed_retrievers(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retrievers]:
-    """Valid weights of both retrievers, with weights of their own for some models."""
+def weighed_retrievers() -> st.SearchStrategy[Retrievers]:
+    """Valid weights of both retrievers."""
     some, none = shares().filter(bool), st.sampled_from([0.0, -0.0])
 
     def weights(
         semantic: st.SearchStrategy[float], fulltext: st.SearchStrategy[float]
     ) -> st.SearchStrategy[Retrievers]:
-        by_model = st.dictionaries(st.sampled_from(models), semantic)
         return st.fixed_dictionaries(
             {
                 RetrieverName.SEMANTIC: st.builds(
                     RetrieverConfig,
                     weight=semantic,
-                    model_weights=by_model,
                     candidates=st.booleans(),
                 ),
                 RetrieverName.FULLTEXT: st.builds(RetrieverConfig, weight=fulltext),
@@ -250,7 +247,6 @@ def transformation_configs() -> st.SearchStrategy[TransformationConfig]:
         decomposition=st.booleans(),
         coordinated=st.booleans(),
         hyde=st.booleans(),
-        refine_intent=st.booleans(),
     )
 
 
@@ -265,12 +261,6 @@ def top_k_configs(draw: Draw) -> TopKConfig:
     )
 
 
-def recency_configs() -> st.SearchStrategy[RecencyConfig]:
-    """Recency as a weight, half of the time off."""
-    set_on = st.builds(RecencyConfig, weight=shares(), half_life_days=st.floats(0.1, 36_500))
-    return st.one_of(st.just(RecencyConfig()), set_on)
-
-
 def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[RetrievalConfig]:
     """A valid retrieval configuration of some of these models."""
     return st.builds(
@@ -281,13 +271,11 @@ def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retri
         model=st.sampled_from(models),
         similarity_threshold=st.none() | shares(),
         contextual=st.booleans(),
-        retrievers=weighed_retrievers(models),
+        retrievers=weighed_retrievers(),
         fusion=fusion_configs(),
         reranking=reranking_configs(models),
         transformation=transformation_configs(),
         diversity_weight=st.one_of(st.just(0.0), shares()),
-        recency=recency_configs(),
-        tie_break=st.sampled_from(["chunk_id", "recency"]),
         context=context_configs(),
         top_k=top_k_configs(),
     )

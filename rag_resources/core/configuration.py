@@ -20,13 +20,10 @@ from rag_resources.core.fusion_config import (
     FusionConfig,
     ModelName,
     Part,
-    RecencyConfig,
     RetrieverConfig,
     Retrievers,
     Share,
     Weight,
-    in_earlier_spelling,
-    in_one_spelling,
 )
 from rag_resources.core.graph_config import GraphConfig
 from rag_resources.core.messages import Message
@@ -148,14 +145,12 @@ class TransformationConfig(Part):
             interrogative begins, as in "¿cuánto costó y por qué se rompió?".
         hyde: Search a hypothetical answer to an abstract question too (Gao et al., arXiv
             2212.10496); has no effect without a language model.
-        refine_intent: Ask the language model for the intent; the rules decide if it fails.
     """
 
     enabled: bool = True
     decomposition: bool = True
     coordinated: bool = True
     hyde: bool = True
-    refine_intent: bool = False
 
 
 class ContextConfig(Part):
@@ -193,8 +188,6 @@ class RetrievalConfig(Part):
         graph: How the causal graph is searched beside the retrievers.
         diversity_weight: Weight of diversity against relevance in the order of the results
             (maximal marginal relevance); 0 turns it off.
-        recency: How much newer notes are favoured.
-        tie_break: How equal scores are ordered: newer notes first, or by chunk id only.
     """
 
     unit: Literal["chunks", "notes"] = "chunks"
@@ -208,17 +201,11 @@ class RetrievalConfig(Part):
     reranking: RerankingConfig = RerankingConfig()
     transformation: TransformationConfig = TransformationConfig()
     diversity_weight: Share = 0.0
-    recency: RecencyConfig = RecencyConfig()
-    tie_break: Literal["chunk_id", "recency"] = "chunk_id"
     context: ContextConfig = ContextConfig()
     top_k: TopKConfig = TopKConfig()
 
     @model_validator(mode="after")
-    def _one_spelling(self) -> "RetrievalConfig":
-        fusion, retrievers = in_one_spelling(self.fusion, self.retrievers)
-        # Only here, while the configuration is being made; afterwards it is frozen.
-        self.__dict__.update(fusion=fusion, retrievers=retrievers)
-        self._forget()
+    def _searches(self) -> "RetrievalConfig":
         if not self.searched:
             raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
         return self
@@ -301,35 +288,10 @@ class RetrievalConfig(Part):
         """Every field, as JSON with sorted keys."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True)
 
-    @property
-    def canonical(self) -> dict[str, Any]:
-        """The JSON that is hashed.
-
-        It uses the earlier spelling of the weights if that is possible. Recency, the graph,
-        `candidates` and whether a single question is cut appear only if they are set. So
-        evaluations and promotions from before these fields existed keep their hash and stay
-        comparable.
-        """
-        said = self.model_dump(mode="json")
-        if self.recency == RecencyConfig():
-            del said["recency"]
-        if not self.graph.enabled:
-            del said["graph"]
-        if self.transformation.coordinated:
-            del said["transformation"]["coordinated"]
-        for item in said["retrievers"].values():
-            if item["candidates"]:
-                del item["candidates"]
-        earlier = in_earlier_spelling(self.retrievers)
-        if earlier is not None:
-            del said["retrievers"]
-            said["fusion"] |= earlier
-        return said
-
     @cached_property
     def config_hash(self) -> str:
         """The first 16 hex digits of SHA-256 over the canonical JSON. Property 29."""
-        return canonical_hash(self.canonical)
+        return canonical_hash(self.model_dump(mode="json"))
 
 
 class Role(StrEnum):

@@ -9,7 +9,7 @@ from rag_resources.core.messages import Message
 def notices(config: RetrievalConfig) -> list[str]:
     """Return the warnings about a valid configuration, in Spanish."""
     found: list[str] = []
-    weights = {name: config.weighted[name].weight_of(config.model) for name in config.searched}
+    weights = {name: config.weighted[name].weight for name in config.searched}
     # The graph's stands elsewhere in a file and is added to theirs, which may well sum to 1.
     own = [weight for name, weight in weights.items() if name in config.retrievers]
     total = math.fsum(own)

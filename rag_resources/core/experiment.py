@@ -60,7 +60,7 @@ class Experiment(BaseModel):
     Attributes:
         name: The name for titles.
         base: The named configuration that all others start from and are compared with.
-        grid: Values of fields (`fusion.semantic_weight`); all combinations are tried.
+        grid: Values of fields (`retrievers.semantic.weight`); all combinations are tried.
         configurations: Fields to change together, by the name of the resulting configuration.
     """
 

@@ -8,9 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import Literal
 from uuid import UUID
 
 from rag_resources.core.errors import InvalidParameterError
@@ -26,9 +24,6 @@ from rag_resources.core.retrievers import (
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from rag_resources.core.whole_notes import ScoreRange, found_by, merge_whole_notes
 
-TieBreak = Literal["chunk_id", "recency"]
-"""Order of equal scores: by chunk id, or newer notes first and then by chunk id."""
-
 SIDE_CANDIDATES = 3
 """How many candidates are used of a list that searched a sub-question or a hypothetical answer.
 
@@ -38,7 +33,6 @@ question: recall@5 +.03. With whole lists RRF gets much worse, MRR from .98 to .
 in the middle of all lists then beats the best passage of a single question.
 """
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNNAMED = RetrieverConfig()
 
 
@@ -50,7 +44,6 @@ def fuse(
     ranges: Sequence[ScoreRange] | None = None,
     pool: int | None = None,
     scores: Sequence[Mapping[UUID, float]] | None = None,
-    tie_break: TieBreak = "chunk_id",
     most: int | None = None,
 ) -> list[ScoredChunk]:
     """Fuse the lists of one question as configured.
@@ -72,15 +65,11 @@ def fuse(
         scores: For the method `scaled`: each list's scores of all candidates, in
             [0, 1], also of those that the list does not hold. None: only the candidates of a list
             have a score in it.
-        tie_break: Order of equal scores.
         most: How many chunks the caller needs; None: all.
 
     Returns:
-        The chunks of all lists used, or the best of them, best first, ties by `tie_break`.
+        The chunks of all lists used, or the best of them, best first, ties by chunk id.
     """
-    if tie_break != "chunk_id":  # The order below differs, so it must not cut the list.
-        whole = fuse(rankings, config, retrievers, ranges=ranges, pool=pool, scores=scores)
-        return best_first(whole, tie_break)[:most]
     if config.looks_up_scores and rankings:
         narrowed = narrow(rankings)
         known = scores if scores is not None else [_held(ranking) for ranking in narrowed]
@@ -96,18 +85,6 @@ def fuse(
     return reciprocal_rank_fusion(
         filled, weights=weights, rank_constant=config.rank_constant, most=most
     )
-
-
-def best_first(chunks: Iterable[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
-    """Sort by descending score, ties by `tie_break`; notes without a date count as the oldest."""
-
-    def by_recency(chunk: ScoredChunk) -> tuple[float, timedelta, UUID]:
-        newest_first = _EPOCH - chunk.created_at if chunk.created_at else timedelta.max
-        return -chunk.score, newest_first, chunk.chunk_id
-
-    if tie_break == "recency":
-        return sorted(chunks, key=by_recency)
-    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
 def reciprocal_rank_fusion(
@@ -289,7 +266,6 @@ def _best(
             score=abs(negated),
             lists=tuple(dict.fromkeys(found_by(own, name) for own, name in held)),
             original_score=held[0][0].score,
-            created_at=next((own.created_at for own, _ in held if own.created_at), None),
             path=next((own.path for own, _ in held if own.path), ()),
         )
         for negated, chunk_id, held in scored[:most]
@@ -305,8 +281,7 @@ def shared_weights(
     """
     sizes = Counter(_sharing(ranking) for ranking in rankings)
     weights = [
-        retrievers.get(RETRIEVER_OF[ranking.name], _UNNAMED).weight_of(ranking.model)
-        / sizes[_sharing(ranking)]
+        retrievers.get(RETRIEVER_OF[ranking.name], _UNNAMED).weight / sizes[_sharing(ranking)]
         for ranking in rankings
     ]
     return weights if any(weights) else [1.0 / len(rankings)] * len(rankings)

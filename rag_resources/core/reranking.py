@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from rag_resources.core.fusion import TieBreak, best_first, min_max
+from rag_resources.core.fusion import min_max
 from rag_resources.core.types import ScoredChunk
 
 
@@ -16,8 +16,6 @@ def rerank(
     chunks: Sequence[ScoredChunk],
     scores: Mapping[UUID, float],
     weight: float,
-    *,
-    tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
     """Blend the scores of fused chunks with a re-ranker's scores of the best of them.
 
@@ -31,10 +29,9 @@ def rerank(
         scores: Scores of the first chunks, by chunk id; clamped to [0, 1]. Scores that are not
             finite are ignored.
         weight: Share of the re-ranker, in [0, 1].
-        tie_break: Order of re-ranked chunks with equal scores.
 
     Returns:
-        The same chunks, best first, scores in [0, 1]. Each has its fused score as
+        The same chunks, best first, ties by chunk id, scores in [0, 1]. Each has its fused score as
         `original_score`; re-ranked ones also have a `rerank_score`. Without any score, the chunks
         are returned unchanged.
 
@@ -50,7 +47,7 @@ def rerank(
         return list(chunks)
     fused = min_max([chunk.score for chunk in scored])
     reranked = min_max([known[chunk.chunk_id] for chunk in scored])
-    blended = best_first(
+    blended = sorted(
         (
             replace(
                 chunk,
@@ -60,7 +57,7 @@ def rerank(
             )
             for chunk, own, given in zip(scored, fused, reranked, strict=True)
         ),
-        tie_break,
+        key=lambda chunk: (-chunk.score, chunk.chunk_id),
     )
     lowest = blended[-1].score
     rest = [

@@ -115,14 +115,12 @@ class Candidate(NamedTuple):
         chunk_id: The chunk; for a note searched as a whole, the note's id.
         note_id: Its note.
         score: Higher is better, in [0, 1], comparable only within the list.
-        created_at: Creation time of the note, for ties; timezone-aware.
         path: The entities through which the graph found it, from start to end; else empty.
     """
 
     chunk_id: UUID
     note_id: UUID
     score: float
-    created_at: datetime | None = None
     path: tuple[UUID, ...] = ()
 
 
@@ -136,14 +134,12 @@ class Ranking:
     """One ranked list of a question: its candidates, best first, without repeats.
 
     Attributes:
-        model: Embedding model of a list found by vectors; otherwise empty.
         question: Which text was searched: 0 is the question itself, others are its sub-queries and
             its hypothetical answer.
     """
 
     name: RankedList
     candidates: tuple[Candidate, ...]
-    model: str = ""
     question: int = 0
 
 
@@ -155,7 +151,6 @@ class ScoredChunk:
         score: In [0, 1].
         lists: The lists that contain it, in the order of the lists.
         original_score: Its score in the first list that contains it.
-        created_at: Creation time of its note; timezone-aware.
         rerank_score: A re-ranker's score, in [0, 1].
         path: As in `Candidate`.
     """
@@ -165,7 +160,6 @@ class ScoredChunk:
     score: float
     lists: tuple[RankedList, ...]
     original_score: float
-    created_at: datetime | None = None
     rerank_score: float | None = None
     path: tuple[UUID, ...] = ()
 

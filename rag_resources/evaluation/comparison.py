@@ -29,7 +29,6 @@ from rag_resources.core.configuration import RetrievalConfig, usable_retrieval
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import moved_in_words, moved_parts
-from rag_resources.core.fusion_config import respelled
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
@@ -93,7 +92,7 @@ class EvaluationComparison:
         """What differs in the configuration and in the data of the two."""
         before, after = self.before, self.after
         changes = [
-            *config_changes(respelled(before.config), respelled(after.config)),
+            *config_changes(before.config, after.config),
             *config_changes(_circumstances(before), _circumstances(after)),
         ]
         moved = _moved_between(before, after)

@@ -367,7 +367,7 @@ class RetrievalPipeline:
                 deadline, lambda: reranker.score(request.query, passages, deadline=deadline)
             )
             by_chunk = dict(zip((chunk.chunk_id for chunk in head), scores, strict=True))
-            return rerank(found.chunks, by_chunk, config.weight, tie_break=request.config.tie_break)
+            return rerank(found.chunks, by_chunk, config.weight)
         return found.chunks
 
     def _results(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from uuid import UUID
 
 from rag_resources.core.fusion import fuse, on_scale, shared_weights
-from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
     RETRIEVER_OF,
@@ -133,7 +132,7 @@ class Search:
         if not lists:
             return None
         scales = tuple(map(_scale, lists)) if config.fusion.looks_up_scores else None
-        stubs = [_ranking_of(item) for item in lists]
+        stubs = [Ranking(item.name, (), item.question) for item in lists]
         merging = Merging(
             tuple(shared_weights(stubs, config.weighted)),
             scales,
@@ -185,7 +184,7 @@ class Search:
     @property
     def _count_fused(self) -> int | None:
         """How many fused chunks decide the results; None if that is not known beforehand."""
-        if self.request.distinct_notes or self.request.config.recency.weight:
+        if self.request.distinct_notes:
             return None
         return max(self._count_considered, self.request.top_k)
 
@@ -199,7 +198,6 @@ class Search:
         if (
             self._count_fused is None
             or not config.fusion.looks_up_scores
-            or config.tie_break != "chunk_id"
             or config.searches_graph
             or any(item.question for item in lists)
         ):
@@ -261,10 +259,8 @@ class Search:
                 ranges=list(map(_scale, self._requests(rankings))) if merges else None,
                 pool=self._pool,
                 scores=scores,
-                tie_break=config.tie_break,
                 most=self._count_fused,
             )
-            fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
             best = tuple(fused[: max(self._count_considered, self.request.count_needed(fused))])
         passages = dict(brought.passages) if brought else {}
         windows = dict(brought.windows) if brought else {}
@@ -440,9 +436,3 @@ def _on_scales(
         low, high = _scale(item)
         mapped.append({key: on_scale(score, low, high) for key, score in own.items()})
     return mapped
-
-
-def _ranking_of(item: ListRequest) -> Ranking:
-    """Return the ranking of a list before its candidates are known."""
-    model = item.embedded.info.name if item.embedded else ""
-    return Ranking(item.name, (), model, item.question)

@@ -25,12 +25,6 @@ HYPOTHETICAL_CHARS = 600
 HYPOTHETICAL_SENTENCES = 4
 
 
-class IntentAnswer(BaseModel):
-    """What a language model takes a question's intent to be."""
-
-    intent: Intent
-
-
 class HypotheticalAnswer(BaseModel):
     """A passage that would answer a question."""
 
@@ -71,7 +65,7 @@ class QueryTransformer:
         """Whether `refined` would call the language model."""
         if self._model is None or not config.enabled:
             return False
-        return config.refine_intent or _wants_answer(transformed.intent, config)
+        return _wants_answer(transformed.intent, config)
 
     def refined(
         self,
@@ -81,39 +75,28 @@ class QueryTransformer:
         deadline: Deadline,
         language: str = "es",
     ) -> TransformedQuery:
-        """Let the language model set the intent and write a hypothetical answer, as configured.
+        """Let the language model write a hypothetical answer to an abstract question.
 
         Returns:
-            The same question, possibly with another intent. If the intent is now abstract, it has a
-            hypothetical answer of at most `HYPOTHETICAL_CHARS` characters on one line, or None if
-            the model wrote nothing usable. Unchanged when no language model is wanted.
+            The same question with an answer of at most `HYPOTHETICAL_CHARS` characters on one line,
+            or None if the model wrote nothing usable. Unchanged when no language model is wanted.
 
         Raises:
             ProviderError: The model cannot be used or its answer is invalid; the transformation by
                 rules remains usable.
             DeadlineExceededError: There was not enough time.
         """
-        if self._model is None or not config.enabled:
+        if self._model is None or not self.wants_language_model(transformed, config):
             return transformed
         question = _delimited(transformed.original)
-        intent = transformed.intent
-        if config.refine_intent:
-            intent = self._model.answer(
-                f"{question}\n{prompt('intent', language).task}",
-                IntentAnswer,
-                system=prompt("intent", language).system,
-                deadline=deadline,
-            ).intent
-        answer = None
-        if _wants_answer(intent, config):
-            written = self._model.answer(
-                f"{question}\n{prompt('hypothetical', language).task}",
-                HypotheticalAnswer,
-                system=prompt("hypothetical", language).system,
-                deadline=deadline,
-            ).answer
-            answer = _searchable_answer(written, transformed.original)
-        return replace(transformed, intent=intent, hypothetical_answer=answer)
+        written = self._model.answer(
+            f"{question}\n{prompt('hypothetical', language).task}",
+            HypotheticalAnswer,
+            system=prompt("hypothetical", language).system,
+            deadline=deadline,
+        ).answer
+        answer = _searchable_answer(written, transformed.original)
+        return replace(transformed, hypothetical_answer=answer)
 
 
 def _wants_answer(intent: Intent, config: TransformationConfig) -> bool:

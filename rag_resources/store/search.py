@@ -180,9 +180,7 @@ def search(
     for row in _execute(connection, query, parameters, scope):
         # Only lists of the graph have paths; they are fetched separately.
         path = tuple(getattr(row, "path", ()))
-        found[row.list].append(
-            Candidate(row.chunk_id, row.note_id, float(row.score), row.created_at, path)
-        )
+        found[row.list].append(Candidate(row.chunk_id, row.note_id, float(row.score), path))
     return rankings_of(lists, found)
 
 
@@ -194,7 +192,6 @@ def rankings_of(
         Ranking(
             item.name,
             by_score(candidates),
-            model=item.embedded.info.name if item.embedded else "",
             question=item.question,
         )
         for item, candidates in zip(lists, found, strict=True)
@@ -216,7 +213,6 @@ def compose_search_with(
     scope: SearchScope,
     *,
     pool: int,
-    dated: bool = True,
 ) -> sql.Composed:
     """Return the statement that fetches the lists (at least one).
 
@@ -225,8 +221,6 @@ def compose_search_with(
         lists: The lists.
         scope: Which notes to search.
         pool: Candidates per list, >= 1.
-        dated: Whether each candidate must come with its note's date: if every chunk is searched,
-            that would be all that notes are read for.
     """
     reach = Reach(
         notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
@@ -249,7 +243,7 @@ def compose_search_with(
         materialized=_materialized(scope),
         visible_notes=_visible_notes(scope.filters),
         searched_chunks=statement("every_chunk")
-        if reach.alone and not reach.partial and not dated
+        if reach.alone and not reach.partial
         else statement("visible_chunks", any_unchunked=sql.Literal(scope.any_unchunked)),
         lists=sql.SQL("\nUNION ALL\n").join(parts),
     )

@@ -179,7 +179,7 @@ def _compose(
     versioned: bool,
 ) -> _Composition:
     own = OwnParameters()
-    searches = compose_search_with(own, lists, scope, pool=pool, dated=False)
+    searches = compose_search_with(own, lists, scope, pool=pool)
     looked_up = merging.scales is not None
     windows = next((item for item in lists if item.name == RankedList.WINDOWS), None)
     query = statement(
@@ -260,7 +260,6 @@ class _Row(NamedTuple):
     version: dict[str, Any] | None
     id: UUID | None
     note_id: UUID
-    created_at: datetime
     lists: list[int]
     scores: list[float]
     known_lists: list[int] | None
@@ -269,6 +268,7 @@ class _Row(NamedTuple):
     title: str
     external_id: str
     note_content: str | None
+    created_at: datetime | None
     chunk_index: int | None
     start_char: int | None
     end_char: int | None
@@ -292,15 +292,15 @@ def _read(
     searched = next((own.embedded for own in lists if own.name == RankedList.WINDOWS), None)
     # For speed, only the few shown ones of a hundred rows become named tuples.
     for values in rows:
-        chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[2:9]
+        chunk_id, note_id, numbers, scores, known_numbers, known_scores = values[2:8]
         if chunk_id is None:
             continue
         for number, score in zip(numbers, scores, strict=True):
-            held[number].append(Candidate(chunk_id, note_id, score, created_at))
+            held[number].append(Candidate(chunk_id, note_id, score))
         if scales is not None and known_numbers:
             for number, score in zip(known_numbers, known_scores, strict=True):
                 known[number][chunk_id] = on_scale(score, *scales[number])
-        row = _Row._make(values) if values[9] else None
+        row = _Row._make(values) if values[8] else None
         if row:
             shown.append(row)
             if searched and row.starts:

@@ -1,6 +1,6 @@
--- Ranked lists of one question and of its sub-questions. Every list returns (list int, chunk_id uuid,
--- note_id uuid, score float8, created_at timestamptz of the note), score in [0, 1]; store.search combines those that a
--- strategy needs with UNION ALL, so that they take one round trip.
+-- Ranked lists of one question and of its sub-questions. Every list returns (list int, chunk_id uuid, note_id uuid,
+-- score float8), score in [0, 1]; store.search combines those that a strategy needs with UNION ALL, so that they take
+-- one round trip.
 -- psycopg.sql fills in the placeholders in braces: identifiers, the dimension of a model, the number of a list, the
 -- names of a list's own parameters. Limits are literals too. PostgreSQL reuses a plan only if it costs no more than one
 -- made for the actual values, and it assumes that a limit given as a parameter returns a tenth of all rows.
@@ -15,7 +15,7 @@
 -- params:  tenant text, source text, tags text[], note_ids uuid[], excluded_note_ids uuid[], created_from timestamptz,
 --          created_until timestamptz, metadata jsonb
 -- index:   notes_external_key, notes_tags_idx, notes_metadata_idx, notes_newest_idx, notes_pkey
-SELECT n.id, n.id AS note_id, n.created_at, n.chunked_at
+SELECT n.id, n.id AS note_id, n.chunked_at
 FROM notes AS n
 WHERE
     n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
@@ -35,9 +35,9 @@ WHERE
 WITH visible_notes AS {materialized} ({visible_notes}),
 
 unchunked_notes AS {materialized} (
-    SELECT n.id, n.note_id, n.created_at FROM visible_notes AS n WHERE n.chunked_at IS NULL
+    SELECT n.id, n.note_id FROM visible_notes AS n WHERE n.chunked_at IS NULL
     UNION ALL
-    SELECT n.id, n.note_id, n.created_at
+    SELECT n.id, n.note_id
     FROM (
         SELECT e.note_id FROM pending_vectors AS e WHERE e.model = :model AND e.kind = 'chunk'
         UNION
@@ -52,7 +52,7 @@ searched_chunks AS {materialized} ({searched_chunks})
 
 -- name: visible_chunks
 -- The chunks of visible notes that are searchable by chunk; part of search_lists.
-SELECT c.id, c.note_id, n.created_at, c.tsv, c.weights, c.lexeme_occurrences
+SELECT c.id, c.note_id, c.tsv, c.weights, c.lexeme_occurrences
 FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
 WHERE
     {any_unchunked} IS FALSE
@@ -68,8 +68,8 @@ WHERE
     );
 
 -- name: every_chunk
--- The same if all notes are visible and searchable by chunk. Their dates are looked up for the few that are kept.
-SELECT c.id, c.note_id, NULL::timestamptz AS created_at, c.tsv, c.weights, c.lexeme_occurrences FROM chunks AS c;
+-- The same if all notes are visible and searchable by chunk.
+SELECT c.id, c.note_id, c.tsv, c.weights, c.lexeme_occurrences FROM chunks AS c;
 
 -- name: search_at_once
 -- A whole search in one statement: the plan, the candidates of all lists with their scores, and the texts of the
@@ -80,15 +80,14 @@ SELECT c.id, c.note_id, NULL::timestamptz AS created_at, c.tsv, c.weights, c.lex
 --          all); {windows}: match_windows or no_windows; {version}: the statement read_index_version, with its
 --          parameter, or no_index_version
 -- returns: a row for each candidate kept, or a single one: facts json (the rows of plan_search) and version json (both
---          only in the first row), id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[],
---          known_lists int[], known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages,
---          and those of match_windows
+--          only in the first row), id uuid or null, note_id uuid, lists int[], scores float8[], known_lists int[],
+--          known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages, and those of
+--          match_windows
 WITH found AS MATERIALIZED ({searches}),
 
 candidates AS MATERIALIZED (
-    SELECT
-        f.chunk_id, f.note_id, f.created_at, array_agg(f.list) AS lists, array_agg(f.score) AS scores
-    FROM found AS f GROUP BY f.chunk_id, f.note_id, f.created_at
+    SELECT f.chunk_id, f.note_id, array_agg(f.list) AS lists, array_agg(f.score) AS scores
+    FROM found AS f GROUP BY f.chunk_id, f.note_id
 ),
 
 known AS MATERIALIZED ({known}),
@@ -100,7 +99,7 @@ fused AS (
 
 ranked AS MATERIALIZED (
     SELECT
-        c.chunk_id, c.note_id, c.created_at, c.lists, c.scores, f.known_lists, f.known_scores,
+        c.chunk_id, c.note_id, c.lists, c.scores, f.known_lists, f.known_scores,
         row_number() OVER best_first AS place,
         row_number() OVER (PARTITION BY c.note_id ORDER BY f.score DESC NULLS LAST, c.chunk_id) AS place_in_note
     FROM candidates AS c LEFT JOIN fused AS f ON f.id = c.chunk_id
@@ -111,7 +110,7 @@ best AS MATERIALIZED (SELECT r.chunk_id, r.note_id, r.place_in_note FROM ranked 
 
 texts AS (
     SELECT
-        b.chunk_id, n.title, coalesce(n.external_id, n.id::text) AS external_id,
+        b.chunk_id, n.title, coalesce(n.external_id, n.id::text) AS external_id, n.created_at,
         CASE WHEN b.place_in_note = 1 THEN n.content END AS note_content,
         c.chunk_index, c.start_char, c.end_char, c.content, n.document_id, n.heading_path
     FROM best AS b
@@ -123,13 +122,11 @@ texts AS (
 SELECT
     CASE WHEN r.place IS NULL OR r.place = 1 THEN p.facts END AS facts,
     CASE WHEN r.place IS NULL OR r.place = 1 THEN p.version END AS version,
-    r.chunk_id AS id, r.note_id,
-    coalesce(r.created_at, (SELECT n.created_at FROM notes AS n WHERE n.id = r.note_id)) AS created_at,
-    r.lists, r.scores,
+    r.chunk_id AS id, r.note_id, r.lists, r.scores,
     CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
     CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
-    t.chunk_id IS NOT NULL AS is_shown, t.title, t.external_id, t.note_content, t.chunk_index, t.start_char, t.end_char,
-    t.content, t.document_id, t.heading_path, w.starts, w.ends, w.cosines
+    t.chunk_id IS NOT NULL AS is_shown, t.title, t.external_id, t.note_content, t.created_at, t.chunk_index,
+    t.start_char, t.end_char, t.content, t.document_id, t.heading_path, w.starts, w.ends, w.cosines
 FROM
     (
         SELECT
@@ -219,17 +216,17 @@ SELECT array_agg(b.chunk_id) FROM best AS b;
 -- index:   HNSW of the model's partition (exact search while there is none); its primary key, which begins with the
 --          model
 SELECT
-    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     WITH distances AS {materialized} (
         SELECT
-            x.id, x.note_id, x.created_at,
+            x.id, x.note_id,
             e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
         FROM {embeddings} AS e INNER JOIN {searched} AS x ON x.id = e.{key}
         WHERE e.model = {model} AND e.{column} IS NOT NULL AND ({alone} OR e.tenant_id = :tenant)
     )
 
-    SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT {pool}
+    SELECT d.id, d.note_id, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT {pool}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
@@ -239,7 +236,7 @@ ORDER BY s.distance, s.id;
 -- params:  {vector} halfvec, {threshold} float8, {pool} (a literal, >= 1)
 -- index:   chunk_embeddings_tenant_idx
 SELECT
-    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     WITH distances AS MATERIALIZED (
         SELECT e.{key} AS id, e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
@@ -247,10 +244,10 @@ FROM (
         WHERE e.model = {model} AND e.{column} IS NOT NULL AND e.tenant_id = :tenant
     )
 
-    SELECT d.id, v.note_id, v.created_at, d.distance
+    SELECT d.id, v.note_id, d.distance
     FROM (SELECT n.id, n.distance FROM distances AS n ORDER BY n.distance, n.id) AS d
     -- noqa: disable=AM09
-    CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
+    CROSS JOIN LATERAL (SELECT x.note_id FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
     -- noqa: enable=AM09
     ORDER BY d.distance, d.id LIMIT {pool}
 ) AS s
@@ -262,23 +259,23 @@ ORDER BY s.distance, s.id;
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
-    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     WITH distances AS {materialized} (
         SELECT
-            x.id, x.note_id, x.created_at, w.window_index,
+            x.id, x.note_id, w.window_index,
             w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
         FROM {embeddings} AS w INNER JOIN {searched} AS x ON x.id = w.chunk_id
         WHERE w.model = {model} AND ({alone} OR w.tenant_id = :tenant)
     ),
 
     nearest AS (
-        SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d
+        SELECT d.id, d.note_id, d.distance FROM distances AS d
         ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
     )
 
-    SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
-    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {folded}
+    SELECT n.id, n.note_id, min(n.distance) AS distance FROM nearest AS n
+    GROUP BY n.id, n.note_id ORDER BY distance, n.id LIMIT {folded}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
@@ -288,7 +285,7 @@ ORDER BY s.distance, s.id;
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
-    {list} AS list, x.id AS chunk_id, x.note_id, greatest(0, least(1, 1 - s.distance)) AS score, x.created_at
+    {list} AS list, x.id AS chunk_id, x.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     WITH distances AS NOT MATERIALIZED (
         SELECT
@@ -314,7 +311,7 @@ ORDER BY s.distance, s.id;
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   chunk_windows_tenant_idx
 SELECT
-    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     WITH distances AS MATERIALIZED (
         SELECT
@@ -325,16 +322,16 @@ FROM (
     ),
 
     nearest AS (
-        SELECT d.id, v.note_id, v.created_at, d.distance
+        SELECT d.id, v.note_id, d.distance
         FROM (SELECT n.* FROM distances AS n ORDER BY n.distance, n.id, n.window_index) AS d
         -- noqa: disable=AM09
-        CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
+        CROSS JOIN LATERAL (SELECT x.note_id FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
         -- noqa: enable=AM09
         ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
     )
 
-    SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
-    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {folded}
+    SELECT n.id, n.note_id, min(n.distance) AS distance FROM nearest AS n
+    GROUP BY n.id, n.note_id ORDER BY distance, n.id LIMIT {folded}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
@@ -454,7 +451,7 @@ WHERE w.note_id = ANY({ids});
 -- none is excluded, else the searched ones.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
-SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
+SELECT {list} AS list, s.chunk_id, s.note_id, s.score FROM (
     WITH corpus AS MATERIALIZED ({corpus}),
 
     lexemes AS MATERIALIZED ({lexemes}),
@@ -506,7 +503,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 
     -- Sorted before the notes are looked up, since only the best are needed.
     candidates AS MATERIALIZED (
-        SELECT s.id, s.note_id, s.created_at, s.tsv, s.lexeme_occurrences
+        SELECT s.id, s.note_id, s.tsv, s.lexeme_occurrences
         FROM (
             SELECT w.* FROM matched AS w
             UNION ALL
@@ -525,7 +522,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
     -- Only the question's lexemes are extracted from a candidate, filtered by weight, which takes a tenth of the time.
     -- They are summed in one fixed order whatever the plan, since floating-point sums depend on the order.
     SELECT
-        c.id AS chunk_id, c.note_id, c.created_at,
+        c.id AS chunk_id, c.note_id,
         least(1, sum(
             x.idf * cardinality(t.positions) * 2.2
             / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * c.lexeme_occurrences / k.average_length))
@@ -536,7 +533,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
     CROSS JOIN
         LATERAL unnest(ts_filter(setweight(c.tsv, 'A', (SELECT q.all_lexemes FROM queries AS q)), '{{a}}')) AS t
     INNER JOIN lexemes AS x ON x.lexeme = t.lexeme
-    GROUP BY c.id, c.note_id, c.created_at
+    GROUP BY c.id, c.note_id
 ) AS s
 ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
@@ -550,7 +547,7 @@ ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 --          {level_cap}, {pool}: literals; {neighbours}: event_neighbours; {chunks}: event_chunks
 -- returns: as every list, and path uuid[] (events, start to end)
 -- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, entities_pkey
-SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
+SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.path
 FROM (
     WITH RECURSIVE corpus AS MATERIALIZED ({corpus}), -- noqa: ST03
 
@@ -595,13 +592,13 @@ FROM (
     -- have so far.
     levels AS (
         SELECT
-            0 AS hops, f.ids, NULL::uuid[] AS parent_ids, f.ids AS seen_ids, c.chunk_ids, c.note_ids, c.times,
+            0 AS hops, f.ids, NULL::uuid[] AS parent_ids, f.ids AS seen_ids, c.chunk_ids, c.note_ids,
             c.entity_ids, coalesce(c.chunk_ids, '{{}}') AS held_ids
         FROM (SELECT array_agg(b.id ORDER BY b.id) AS ids, '{{}}'::uuid[] AS held_ids FROM started AS b) AS f
         CROSS JOIN LATERAL ({chunks}) AS c
         UNION ALL
         SELECT
-            l.hops + 1 AS hops, f.ids, f.parent_ids, l.seen_ids || f.ids AS seen_ids, c.chunk_ids, c.note_ids, c.times,
+            l.hops + 1 AS hops, f.ids, f.parent_ids, l.seen_ids || f.ids AS seen_ids, c.chunk_ids, c.note_ids,
             c.entity_ids, l.held_ids || c.chunk_ids AS held_ids
         FROM levels AS l
         CROSS JOIN
@@ -619,11 +616,11 @@ FROM (
     ),
 
     best AS MATERIALIZED (
-        SELECT c.chunk_id, c.note_id, c.created_at, c.entity_id, l.hops
+        SELECT c.chunk_id, c.note_id, c.entity_id, l.hops
         FROM levels AS l
         CROSS JOIN
-            LATERAL unnest(l.chunk_ids, l.note_ids, l.times, l.entity_ids)
-                AS c (chunk_id, note_id, created_at, entity_id)
+            LATERAL unnest(l.chunk_ids, l.note_ids, l.entity_ids)
+                AS c (chunk_id, note_id, entity_id)
         ORDER BY l.hops, c.chunk_id LIMIT {pool}
     ),
     -- noqa: enable=AM09
@@ -640,7 +637,7 @@ FROM (
         WHERE p.hops > 0
     )
 
-    SELECT b.chunk_id, b.note_id, b.created_at, 1 - 0.5 * b.hops / {max_depth} AS score, p.path
+    SELECT b.chunk_id, b.note_id, 1 - 0.5 * b.hops / {max_depth} AS score, p.path
     FROM best AS b INNER JOIN paths AS p ON p.entity_id = b.entity_id AND p.hops = 0
 ) AS s
 ORDER BY s.score DESC, s.chunk_id;
@@ -650,10 +647,10 @@ ORDER BY s.score DESC, s.chunk_id;
 -- its events.
 -- noqa: disable=AM09, RF01, RF02
 SELECT
-    array_agg(v.chunk_id) AS chunk_ids, array_agg(v.note_id) AS note_ids, array_agg(v.created_at) AS times,
+    array_agg(v.chunk_id) AS chunk_ids, array_agg(v.note_id) AS note_ids,
     array_agg(v.entity_id) AS entity_ids
 FROM (
-    SELECT d.chunk_id, x.note_id, x.created_at, d.entity_id
+    SELECT d.chunk_id, x.note_id, d.entity_id
     FROM (
         SELECT DISTINCT ON (h.chunk_id) h.chunk_id, e.id AS entity_id
         FROM unnest(f.ids) AS e (id)
@@ -695,14 +692,14 @@ UNION ALL
 -- Whole notes by their words. The score is normalised as r / (r + 0.1), so it is in [0, 1).
 -- params:  {query} text, {pool} (a literal, >= 1)
 -- index:   note_words_tsv_idx
-SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score, s.created_at
+SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score
 FROM (
     WITH query AS MATERIALIZED (
         SELECT string_agg(quote_literal(q.lexeme), ' | ')::tsquery AS any_lexeme
         FROM unnest(spanish_tsvector({query})) AS q
     )
 
-    SELECT n.id, n.note_id, n.created_at, ts_rank(w.tsv, q.any_lexeme, 1)::double precision AS rank
+    SELECT n.id, n.note_id, ts_rank(w.tsv, q.any_lexeme, 1)::double precision AS rank
     FROM query AS q
     INNER JOIN note_words AS w ON w.tsv @@ q.any_lexeme
     INNER JOIN {searched} AS n ON n.id = w.note_id -- noqa: ST09

@@ -185,7 +185,6 @@ def ranking(
             Candidate(chunks[row].chunk_id, chunks[row].note_id, min(1.0, float(scores[row])))
             for row in best
         ),
-        model="" if retriever is RankedList.FULLTEXT else "e5_small",
         question=question,
     )
 

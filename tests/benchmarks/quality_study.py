@@ -147,7 +147,7 @@ def fusion_variants(default: Variant) -> list[Variant]:
     made = []
     for method, weight in product(METHODS, SEMANTIC_WEIGHTS):
         retrievers = {
-            "semantic": {"weight": weight, "model_weights": {}},
+            "semantic": {"weight": weight},
             "fulltext": {"weight": round(1 - weight, 1)},
         }
         base = default.config.model_dump()

@@ -49,7 +49,8 @@ SEMANTIC, FULLTEXT = RetrieverName.SEMANTIC, RetrieverName.FULLTEXT
 RAPIDA = rapida(CONFIGURATIONS)
 # The weight of words is almost gone, and the notes of codes differ by a word.
 WORSE = {
-    "fusion": {"method": "weighted", "semantic_weight": 1.0, "fulltext_weight": 0.01},
+    "fusion": {"method": "weighted"},
+    "retrievers": {"semantic": {"weight": 1.0}, "fulltext": {"weight": 0.01}},
 }
 # The notes are few, so that it is the comparison with what serves, and nothing else, that refuses.
 LENIENT = {"GATE__HIT_RATE_AT_10": "0.5"}

@@ -143,10 +143,8 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
     """By all that asks for one."""
     ollama.bodies = {"/api/chat": body}
     transformer = QueryTransformer(chat, now=lambda: NOON)
-    config = TransformationConfig(refine_intent=True)
-    by_rules = transformer.by_rules("la casa", config)
+    by_rules = transformer.by_rules("la casa", TransformationConfig())
     asked = [
-        lambda: transformer.refined(by_rules, config, deadline=soon()),
         lambda: transformer.refined(by_rules, TransformationConfig(), deadline=soon()),
         lambda: LanguageModelReranker(chat, 2).score(QUESTION, PASSAGES, deadline=soon()),
         lambda: LanguageModelJudge(chat).judge(QUESTION, "El ascensor no funciona.", PASSAGES),
@@ -154,10 +152,9 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
             QUESTION, [SourcePassage(own) for own in PASSAGES]
         ),
     ]
-    intent, expanded, scores, judgement, answer = (outcome(each) for each in asked)  # type: ignore[arg-type]
-    for result in (intent, expanded):
-        written = getattr(result, "hypothetical_answer", None)
-        assert written is None or 0 < len(written.encode()) <= 4 * HYPOTHETICAL_CHARS
+    expanded, scores, judgement, answer = (outcome(each) for each in asked)  # type: ignore[arg-type]
+    written = getattr(expanded, "hypothetical_answer", None)
+    assert written is None or 0 < len(written.encode()) <= 4 * HYPOTHETICAL_CHARS
     if not isinstance(scores, RagError):
         assert len(scores) == len(PASSAGES)
         assert all(0 <= score <= 1 for score in scores)
@@ -167,7 +164,7 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
         assert answer.text.encode()
         assert len(answer.text) <= MAX_ANSWER_CHARS
         assert all(1 <= rank <= len(PASSAGES) for rank in answer.ranks)
-    refused = [each for each in (intent, scores, judgement, answer) if isinstance(each, RagError)]
+    refused = [each for each in (expanded, scores, judgement, answer) if isinstance(each, RagError)]
     assert all(isinstance(each, ProviderError) for each in refused)
 
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.fuzz
 EXPERIMENT = b"""name: Pesos
 base: hybrid_weighted
 grid:
-  fusion.semantic_weight: [0.3, 0.5, 0.7]
+  retrievers.semantic.weight: [0.3, 0.5, 0.7]
   top_k.retrieval: [20, 50]
 configurations:
   larga: {context.sentences_after: 4, fusion: {method: rrf}}
@@ -44,11 +44,18 @@ selection: {metric: mrr, folds: 5, seed: 1}
 YAML_PIECES = [
     *(b"<<: *a", b"&a ", b"*a", b"!!int x", b"!!float ", b"!!timestamp ", b"!!set {a}"),
     *(b"!!binary x", b"!!python/object:os.system ", b"2024-02-30", b"0x" + b"f" * 3_600, b"1:1"),
-    *(b".nan", b"0b_", b"\nfusion: {semantic_weight: .inf}", b"? [a]", b"? {a: b}\n: c", b"- "),
+    *(
+        b".nan",
+        b"0b_",
+        b"\ntop_k: {final: .inf}",
+        b"? [a]",
+        b"? {a: b}\n: c",
+        b"- ",
+    ),
     *(b"{", b"[", b": "),
 ]
 PATHS = [
-    *("unit", "model", "strategy", "fusion", "fusion.method", "fusion.semantic_weights.e5_small"),
+    *("unit", "model", "strategy", "fusion", "fusion.method", "retrievers.semantic.weight"),
     *(
         "top_k.final",
         "reranking.batch_size",

@@ -248,43 +248,21 @@ def test_fusion_rank_constant_damps_the_ranks(notes: Notes) -> None:
     assert best_score(notes, method="rrf", rank_constant=9) == pytest.approx(1 / 10)
 
 
-@changes("fusion.semantic_weight")
-def test_fusion_semantic_weight_is_that_of_vectors(notes: Notes) -> None:
-    found = best_score(notes, method="rrf", semantic_weight=0.9)
-    assert found == pytest.approx((0.9 + 0.5) / 61)
-    only_words = notes.ask(WHERE, TWO_LISTS | {"fusion": {"semantic_weight": 0}})
-    by_words = [result for result in only_words.results if "fulltext" in result.retrieval_method]
-    assert by_words == list(only_words.results[: len(by_words)])
-    assert set(scores(only_words)[len(by_words) :]) == {0.0}
-
-
-@changes("fusion.fulltext_weight")
-def test_fusion_fulltext_weight_is_that_of_words(notes: Notes) -> None:
-    found = best_score(notes, method="rrf", fulltext_weight=0.2)
-    assert found == pytest.approx((0.5 + 0.2) / 61)
-    only_vectors = notes.ask(WHERE, TWO_LISTS | {"fusion": {"fulltext_weight": 0}})
-    alone = notes.ask(WHERE, BY_VECTORS)
-    assert contents(only_vectors) == contents(alone)
-
-
-@changes("fusion.semantic_weights")
-def test_fusion_semantic_weights_are_those_of_a_model(notes: Notes) -> None:
-    own = best_score(notes, method="rrf", semantic_weights={"openai_hash": 0.1})
-    assert own == pytest.approx((0.1 + 0.5) / 61)
-    other = best_score(notes, method="rrf", semantic_weights={"second_model": 0.1})
-    assert other == pytest.approx((0.5 + 0.5) / 61)
+def weighted(notes: Notes, **weights: float) -> RetrievalResponse:
+    """Fused by rank with these weights."""
+    retrievers = {name: {"weight": weight} for name, weight in weights.items()}
+    return notes.ask(WHERE, TWO_LISTS | {"fusion": {"method": "rrf"}, "retrievers": retrievers})
 
 
 @changes("retrievers")
 def test_retrievers_say_what_searches_and_how_much_it_counts(notes: Notes) -> None:
-    """The earlier spelling of the weights, above, says the same."""
-    weighed = {"semantic": {"weight": 0.9}, "fulltext": {"weight": 0.2}}
-    overrides = TWO_LISTS | {"fusion": {"method": "rrf"}, "retrievers": weighed}
-    best = notes.ask(WHERE, overrides).results[0]
+    best = weighted(notes, semantic=0.9, fulltext=0.2).results[0]
     assert best.score == pytest.approx((0.9 + 0.2) / 61)
-    own = {"semantic": {"model_weights": {"openai_hash": 0.1}}}
-    best = notes.ask(WHERE, overrides | {"retrievers": own}).results[0]
-    assert best.score == pytest.approx((0.1 + 0.5) / 61)
+    only_words = weighted(notes, semantic=0)
+    by_words = [result for result in only_words.results if "fulltext" in result.retrieval_method]
+    assert by_words == list(only_words.results[: len(by_words)])
+    assert set(scores(only_words)[len(by_words) :]) == {0.0}
+    assert contents(weighted(notes, fulltext=0)) == contents(notes.ask(WHERE, BY_VECTORS))
     words = parse_retrieval(
         {"model": "openai_hash", "retrievers": {"fulltext": {}}}, origin="words"
     )
@@ -381,7 +359,7 @@ def test_transformation_enabled_says_whether_more_than_the_question_is_searched(
     notes: Notes,
 ) -> None:
     model = ScriptedModel({"answer": SLEEPS, "intent": "causal"})
-    off = {"transformation": {"enabled": False, "refine_intent": True}}
+    off = {"transformation": {"enabled": False}}
     for question in (TWO_QUESTIONS, ABSTRACT):
         transformed = notes.ask(question, off, language_model=model).transformed
         assert transformed is not None
@@ -433,19 +411,6 @@ def test_transformation_hyde_searches_a_made_up_answer(notes: Notes) -> None:
     assert contents(notes.ask(ABSTRACT, without, language_model=model)) == []
 
 
-@changes("transformation.refine_intent")
-@pytest.mark.parametrize(("refine", "intent"), [(True, "temporal"), (False, "abstract")])
-def test_transformation_refine_intent_asks_the_language_model(
-    notes: Notes, refine: bool, intent: str
-) -> None:
-    model = ScriptedModel({"intent": "temporal"})
-    overrides = {"transformation": {"hyde": False, "refine_intent": refine}}
-    transformed = notes.ask(ABSTRACT, overrides, language_model=model).transformed
-    assert transformed is not None
-    assert transformed.intent == intent
-    assert len(model.calls) == refine
-
-
 # --- Order, context, sizes --------------------------------------------------------------------
 
 
@@ -463,30 +428,6 @@ def test_diversity_counts_cosines_on_the_scale_of_the_model(notes: Notes) -> Non
     with notes.corpus.database.transaction() as connection:
         connection.execute("UPDATE embedding_models SET cosine_high = 0.05, cosine_low = 0")
     assert contents(notes.ask(DOCTOR, {"diversity_weight": 0.5}))[:3] == [WALK] * 3
-
-
-@changes("tie_break")
-def test_tie_break_is_by_chunk_id_or_by_date(notes: Notes) -> None:
-    """Of three notes that say the same."""
-    by_id = notes.ask(DOCTOR, {"tie_break": "chunk_id", "top_k": {"final": 3}}).results
-    by_date = notes.ask(DOCTOR, {"tie_break": "recency", "top_k": {"final": 3}}).results
-    assert {result.score for result in (*by_id, *by_date)} == {by_id[0].score}
-    assert [result.chunk_id for result in by_id] == sorted(result.chunk_id for result in by_id)
-    assert [result.note_id for result in by_date] == [notes.ids[n] for n in (5, 4, 2)]
-    assert by_id != by_date
-
-
-@changes("recency.weight")
-@changes("recency.half_life_days")
-def test_recency_is_a_share_of_the_score_with_a_half_life(notes: Notes) -> None:
-    """Of three notes that say the same, of days 5, 4 and 2; the half-life is two days."""
-    recency = {"weight": 0.5, "half_life_days": 2}
-    results = notes.ask(DOCTOR, {"recency": recency, "top_k": {"final": 3}}).results
-    assert [result.note_id for result in results] == [notes.ids[n] for n in (5, 4, 2)]
-    plain = notes.ask(DOCTOR, {"top_k": {"final": 1}}).results[0].score
-    assert [result.score for result in results] == pytest.approx(
-        [plain * (0.5 + 0.5 * 2 ** (-days / 2)) for days in (0, 1, 3)]
-    )
 
 
 @changes("context.sentences_before")

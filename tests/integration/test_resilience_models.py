@@ -15,7 +15,6 @@ from rag_resources.core.configuration import (
     RerankingConfig,
     Strategy,
     TopKConfig,
-    TransformationConfig,
 )
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
@@ -26,7 +25,6 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.query import Intent
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
@@ -45,6 +43,7 @@ from tests.retrieval_stand import (
     MODEL,
     MODELS,
     NOTE_MODEL,
+    QUERY,
     RESET_S,
     SECRET,
     SEMANTIC,
@@ -306,11 +305,10 @@ def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
 
 # --- Language models --------------------------------------------------------------------------
 
-TRANSFORMED = config(transformation=TransformationConfig(refine_intent=True))
+ABSTRACT = "El ascensor de la escalera"
 RERANKED = config(
     Strategy.HYBRID_RERANK, reranking=RerankingConfig(method="llm", model=MODEL, weight=1.0)
 )
-ANSWER: dict[str, Any] = {"intent": "factual", "answer": "El ascensor está roto.", "scores": [1.0]}
 ERRORS = [
     ProviderUnavailableError("Ollama no responde."),
     InvalidAnswerError("La respuesta no tiene la forma pedida."),
@@ -324,15 +322,16 @@ def test_transformation_by_a_language_model_can_be_done_without(
     stand: Stand, error: RagError
 ) -> None:
     """The user's message only says what to do about it."""
-    before = stand.whole()
-    asked = stand.ask(TRANSFORMED, stand.new_pipeline(language_model=ScriptedModel(error)))
+    before = stand.whole(query=ABSTRACT)
+    pipeline = stand.new_pipeline(language_model=ScriptedModel(error))
+    asked = stand.ask(HYBRID, pipeline, ABSTRACT)
     assert asked.response.results == before.results
     assert asked.errors == {"transform": type(error).__name__}
     assert asked.response.messages == (
         (error.message,) if isinstance(error, ModelMissingError) else ()
     )
     assert asked.response.transformed is not None
-    assert asked.response.transformed.intent is Intent.FACTUAL
+    assert asked.response.transformed.hypothetical_answer is None
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -365,22 +364,22 @@ CHAT = {
 def test_language_model_on_a_server_can_be_done_without(
     stand: Stand, provoke: Callable[[OllamaServer], None], stage: str
 ) -> None:
-    wanted = {"transform": TRANSFORMED, "rerank": RERANKED}[stage]
+    wanted, query = {"transform": (HYBRID, ABSTRACT), "rerank": (RERANKED, QUERY)}[stage]
     with OllamaServer() as server, OllamaChat("llama3.2", host=server.host) as chat:
         pipeline = stand.new_pipeline(language_model=chat)
-        before = stand.whole(wanted, pipeline=pipeline)
+        before = stand.whole(wanted, pipeline=pipeline, query=query)
         provoke(server)
 
-        asked = stand.ask(wanted, pipeline, deadline_ms=5_000)
+        asked = stand.ask(wanted, pipeline, query, deadline_ms=5_000)
 
-        assert asked.response.results == stand.whole().results
+        assert asked.response.results == stand.whole(query=query).results
         assert asked.response.degraded == (stage,)
         assert asked.response.error is None
         assert all("ollama pull llama3.2" in message for message in asked.response.messages)
         assert asked.response.latency_ms < GENEROUS_MS
         server.chat_models = ["llama3.2:latest"]
         heal(server)
-        after = stand.whole(wanted, pipeline=pipeline)
+        after = stand.whole(wanted, pipeline=pipeline, query=query)
         assert after.results == before.results
 
 

@@ -680,7 +680,7 @@ def test_characters_the_database_does_not_store_are_no_obstacle(corpus: Corpus, 
 
 def test_response_says_what_was_done(corpus: Corpus) -> None:
     corpus.index(*SENTENCES)
-    fusion = FusionConfig(method="weighted", semantic_weight=0.7, fulltext_weight=0.3)
+    fusion = FusionConfig(method="weighted")
 
     response = corpus.pipeline().retrieve("¿Qué pasa con el ascensor?", config(fusion=fusion))
 

@@ -138,8 +138,6 @@ def test_one_statement_finds_what_three_find(
     [
         (QUESTIONS[0], {}, 2),
         (QUESTIONS[1], {}, None),
-        (QUESTIONS[0], {"tie_break": "recency"}, None),
-        (QUESTIONS[0], {"recency": {"weight": 0.5}}, None),
         (QUESTIONS[0], {"fusion": {"method": "rrf"}}, None),
     ],
 )

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from uuid import UUID
 
@@ -18,16 +17,13 @@ from rag_resources.core.fusion import (
 from rag_resources.core.fusion_config import (
     DEFAULT_RETRIEVERS,
     FusionConfig,
-    RecencyConfig,
     RetrieverConfig,
     Retrievers,
 )
-from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList, RetrieverName
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import (
     fusion_configs,
-    recency_configs,
     retrieved_lists,
     weighed_retrievers,
     weighted_rankings,
@@ -42,20 +38,11 @@ UNDERFLOW = Fraction(1, 10**300)
 
 @st.composite
 def questioned_lists(draw: st.DrawFn) -> tuple[list[Ranking], FusionConfig]:
-    """The lists of a question and of up to two inside it; a chunk has one date everywhere.
-
-    And how they are fused.
-    """
+    """The lists of a question and of up to two inside it, and how they are fused."""
     config = draw(fusion_configs())
     questions = draw(st.lists(retrieved_lists(of=RankedList), min_size=1, max_size=3))
-    years = draw(st.lists(st.sampled_from([None, 2020, 2021]), min_size=12, max_size=12))
-
-    def dated(candidate: Candidate) -> Candidate:
-        year = years[candidate.chunk_id.int - 1]
-        return candidate._replace(created_at=datetime(year, 1, 1, tzinfo=UTC) if year else None)
-
     return [
-        replace(ranking, question=number, candidates=tuple(map(dated, ranking.candidates)))
+        replace(ranking, question=number)
         for number, lists in enumerate(questions)
         for ranking in lists
     ], config
@@ -124,19 +111,15 @@ def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
     assert order_of(shuffled) == order_of(fused)
 
 
-@given(
-    questioned_lists(),
-    weighed_retrievers(),
-    st.sampled_from(["chunk_id", "recency"]),
-)
+@given(questioned_lists(), weighed_retrievers())
 def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
-    asked: Asked, weights: Retrievers, tie_break: str
+    asked: Asked, weights: Retrievers
 ) -> None:
     lists, config = asked
-    fused = fuse(lists, config, weights, tie_break=tie_break)  # type: ignore[arg-type]
+    fused = fuse(lists, config, weights)
     scores = [chunk.score for chunk in fused]
     assert scores == sorted(scores, reverse=True)
-    assert fuse(lists, config, weights, tie_break=tie_break, most=3) == fused[:3]  # type: ignore[arg-type]
+    assert fuse(lists, config, weights, most=3) == fused[:3]
     counted = [
         (ranking.name, candidate.chunk_id)
         for ranking in lists
@@ -148,55 +131,15 @@ def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
         assert chunk.lists == tuple(dict.fromkeys(holders))
 
 
-@given(
-    questioned_lists(),
-    weighed_retrievers(),
-    recency_configs(),
-    st.integers(-4_000, 4_000),
-)
-def test_property_43_recency_scores_are_the_same_on_any_day_and_never_rise(
-    asked: Asked,
-    weights: Retrievers,
-    recency: RecencyConfig,
-    days: int,
-) -> None:
-    """All notes older by as many days score alike; nothing gets lost, or out of order or range."""
-    lists, config = asked
-    fused = fuse(lists, config, weights)
-    weighed = weigh_recency(fused, recency)
-    scores = [chunk.score for chunk in weighed]
-    assert scores == sorted(scores, reverse=True)
-    before = {chunk.chunk_id: chunk.score for chunk in fused}
-    assert before.keys() == {chunk.chunk_id for chunk in weighed}
-    for chunk in weighed:
-        lowest = before[chunk.chunk_id] * (1 - recency.weight)
-        assert lowest - 1e-12 <= chunk.score <= before[chunk.chunk_id]
-    shifted = [
-        replace(chunk, created_at=chunk.created_at and chunk.created_at + timedelta(days=days))
-        for chunk in fused
-    ]
-    assert order_of(weigh_recency(shifted, recency)) == order_of(weighed)
-
-
 @given(questioned_lists(), weighed_retrievers(), st.randoms())
-def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks_ties(
+def test_property_02_the_order_of_the_lists_changes_nothing(
     asked: Asked, weights: Retrievers, random: object
 ) -> None:
     lists, config = asked
-    fused = fuse(lists, config, weights, tie_break="recency")
+    fused = fuse(lists, config, weights)
     random.shuffle(lists)  # type: ignore[attr-defined]
-    assert order_of(fuse(lists, config, weights, tie_break="recency")) == order_of(fused)
-    assert order_of(fused) == [
-        (chunk.chunk_id, chunk.score)
-        for chunk in sorted(
-            fused,
-            key=lambda chunk: (
-                -chunk.score,
-                -(chunk.created_at or datetime.min.replace(tzinfo=UTC)).timestamp(),
-                chunk.chunk_id,
-            ),
-        )
-    ]
+    assert order_of(fuse(lists, config, weights)) == order_of(fused)
+    assert order_of(fused) == sorted(order_of(fused), key=lambda pair: (-pair[1], pair[0]))
 
 
 LOOKING_UP = st.just(FusionConfig(method="scaled"))

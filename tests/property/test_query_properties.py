@@ -59,7 +59,7 @@ def any_queries() -> st.SearchStrategy[str]:
 
 def transformation_configs() -> st.SearchStrategy[TransformationConfig]:
     """Every combination of its switches."""
-    names = ["enabled", "decomposition", "hyde", "refine_intent"]
+    names = ["enabled", "decomposition", "hyde"]
     return st.builds(TransformationConfig, **{name: st.booleans() for name in names})
 
 
@@ -95,11 +95,11 @@ def several_bodies() -> st.SearchStrategy[list[str]]:
     return st.lists(question_bodies(), min_size=2, max_size=7, unique_by=normalize_query)
 
 
-@given(any_queries(), transformation_configs(), st.sampled_from(Intent), st.text())
+@given(any_queries(), transformation_configs(), st.text())
 def test_property_15_the_question_comes_back_unchanged(
-    query: str, config: TransformationConfig, intent: Intent, written: str
+    query: str, config: TransformationConfig, written: str
 ) -> None:
-    model = ScriptedModel({"intent": intent, "answer": written})
+    model = ScriptedModel({"answer": written})
     transformer = QueryTransformer(model, now=lambda: NOON)
     transformed = transformer.by_rules(query, config)
     deadline = Deadline.after(60_000, time.monotonic)
@@ -108,12 +108,12 @@ def test_property_15_the_question_comes_back_unchanged(
     assert bool(model.calls) == transformer.wants_language_model(transformed, config)
 
 
-@given(any_queries(), transformation_configs(), st.sampled_from(Intent), any_notes() | st.text())
+@given(any_queries(), transformation_configs(), any_notes() | st.text())
 def test_property_16_a_transformation_is_always_whole(
-    query: str, config: TransformationConfig, intent: Intent, written: str
+    query: str, config: TransformationConfig, written: str
 ) -> None:
     """With or without a model, whatever it writes; disabled parts leave their field empty."""
-    model = ScriptedModel({"intent": intent, "answer": written})
+    model = ScriptedModel({"answer": written})
     transformer = QueryTransformer(model, now=lambda: NOON)
     by_rules = transformer.by_rules(query, config)
     deadline = Deadline.after(60_000, time.monotonic)
@@ -125,9 +125,7 @@ def test_property_16_a_transformation_is_always_whole(
             if config.enabled and config.decomposition
             else ()
         )
-    refines = config.enabled and config.refine_intent
-    assert by_rules.intent is classify(query)
-    assert refined.intent is (intent if refines else by_rules.intent)
+    assert refined.intent is by_rules.intent is classify(query)
     answer = refined.hypothetical_answer
     assert by_rules.hypothetical_answer is None
     if not (config.enabled and config.hyde and refined.intent is Intent.ABSTRACT):

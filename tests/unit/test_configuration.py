@@ -18,7 +18,6 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
-from rag_resources.core.fusion_config import respelled
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
@@ -47,7 +46,7 @@ def test_nothing_given_is_the_documented_default() -> None:
     assert (transformation.enabled, transformation.decomposition, transformation.hyde) == (
         True,
     ) * 3
-    assert (config.diversity_weight, config.tie_break) == (0, "chunk_id")
+    assert config.diversity_weight == 0
     chunking = ChunkingConfig()
     assert (chunking.max_tokens, chunking.overlap_tokens, chunking.min_tokens) == (512, 50, 100)
 
@@ -59,47 +58,20 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"retrieval": 501}}, "top_k.retrieval: 501 es mayor que el máximo, 500"),
         ({"top_k": {"final": 21}}, "top_k: top_k.final no puede ser mayor que top_k.retrieval"),
         (
-            {"fusion": {"semantic_weight": 1.5}},
-            "fusion.semantic_weight: 1.5 es mayor que el máximo, 1.0",
+            {"retrievers": {"fulltext": {"weight": -0.5}}},
+            "retrievers.fulltext.weight: -0.5 es menor que el mínimo, 0.0",
         ),
         (
-            {"fusion": {"fulltext_weight": -0.5}},
-            "fusion.fulltext_weight: -0.5 es menor que el mínimo, 0.0",
+            {"retrievers": {"semantic": {"weight": float("nan")}}},
+            "retrievers.semantic.weight: «nan» no es un número",
         ),
         (
-            {"fusion": {"semantic_weight": float("nan")}},
-            "fusion.semantic_weight: «nan» no es un número",
+            {"model": "E5"},
+            "model: «E5» solo puede tener minúsculas sin acento, cifras y _",
         ),
         (
-            {"fusion": {"semantic_weight": 0, "fulltext_weight": 0}},
-            "fusion: si fulltext_weight es 0, ni semantic_weight ni los valores de"
-            " semantic_weights pueden serlo",
-        ),
-        (
-            {"fusion": {"semantic_weights": {"e5_small": 0}, "fulltext_weight": 0}},
-            "fusion: si fulltext_weight es 0, ni semantic_weight ni los valores de"
-            " semantic_weights pueden serlo",
-        ),
-        (
-            {"fusion": {"semantic_weights": {"e5_small": 2}}},
-            "fusion.semantic_weights.e5_small: 2 es mayor que el máximo, 1.0",
-        ),
-        (
-            {"fusion": {"semantic_weights": {"E5": 0.5}}},
-            "fusion.semantic_weights.E5: «E5» solo puede tener minúsculas sin acento, cifras y _",
-        ),
-        (
-            {"fusion": {"semantic_weights": {"e" * 200: 0.5}}},
-            f"fusion.semantic_weights.{'e' * 79}…: «{'e' * 79}…» solo puede tener minúsculas sin"
-            " acento, cifras y _",
-        ),
-        (
-            {"fusion": {"semantic_weights": {f"m{number}": 0.5 for number in range(51)}}},
-            "fusion.semantic_weights: tiene más de 50 valores",
-        ),
-        (
-            {"fusion": {"semantic_weights": [0.5]}},
-            "fusion.semantic_weights: se esperaba un grupo de campos, no «[0.5]»",
+            {"retrievers": [0.5]},
+            "retrievers: se esperaba un grupo de campos, no «[0.5]»",
         ),
         (
             {"retrievers": {"semantic": {"weight": 1.5}}},
@@ -112,13 +84,8 @@ def test_nothing_given_is_the_documented_default() -> None:
         ),
         ({"retrievers": {}}, "retrievers: no puede estar vacío"),
         (
-            {"retrievers": {"semantic": {"weight": 0.5, "model_weights": {"e5_small": 0}}}},
-            "retrievers: algún elemento de retrievers debe tener weight y todos sus model_weights"
-            " mayores que 0",
-        ),
-        (
-            {"retrievers": {"fulltext": {"model_weights": {"e5_small": 0.5}}}},
-            "retrievers: fulltext no busca por vectores y no puede tener model_weights",
+            {"retrievers": {"semantic": {"weight": 0}, "fulltext": {"weight": 0}}},
+            "retrievers: algún elemento de retrievers debe tener weight mayor que 0",
         ),
         (
             {"retrievers": {"fulltext": {"candidates": False}}},
@@ -128,14 +95,6 @@ def test_nothing_given_is_the_documented_default() -> None:
         (
             {"retrievers": {"fulltext": {}}, "strategy": "semantic"},
             ".: ningún elemento de retrievers sirve para la estrategia semantic",
-        ),
-        (
-            {
-                "retrievers": {"semantic": {"weight": 0}, "fulltext": {}},
-                "fusion": {"fulltext_weight": 0},
-            },
-            ".: algún elemento de retrievers debe tener weight y todos sus model_weights"
-            " mayores que 0",
         ),
         (
             {"reranking": {"method": "cross_encoder"}},
@@ -149,10 +108,6 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"reranking": None}, "reranking: se esperaba un grupo de campos, no «null»"),
         ({"transformation": {"hyde": 3}}, "transformation.hyde: «3» no es true ni false"),
         ({"diversity_weight": 1.5}, "diversity_weight: 1.5 es mayor que el máximo, 1.0"),
-        (
-            {"tie_break": "azar"},
-            "tie_break: «azar» no es una de las opciones: 'chunk_id' o 'recency'",
-        ),
         ({"top_k": {"reranking": 101}}, "top_k.reranking: 101 es mayor que el máximo, 100"),
         ({"top_k": {"final": 1e300}}, "top_k.final: «1e+300» es un número demasiado grande"),
         (
@@ -164,7 +119,6 @@ def test_nothing_given_is_the_documented_default() -> None:
             "strategy: «magia» no es una de las opciones: 'semantic', 'fulltext', 'hybrid' o"
             " 'hybrid+rerank'",
         ),
-        ({"model": "E5"}, "model: «E5» solo puede tener minúsculas sin acento, cifras y _"),
         ({"model": 5}, "model: «5» no es un texto"),
         ({"contextual": "tal vez"}, "contextual: «tal vez» no es true ni false"),
         ({"top_k": {"final": "dos"}}, "top_k.final: «dos» no es un número entero"),
@@ -210,7 +164,7 @@ def test_all_problems_are_named_at_once() -> None:
     found = problems_of(
         {
             "strategy": "magia",
-            "fusion": {"semantic_weight": 0, "fulltext_weight": 0},
+            "retrievers": {"semantic": {"weight": 0}},
             "context": {"sentences_before": -1, "sentences_after": 99},
             "top_k": {"retrieval": 3, "final": 4},
             "extra": 1,
@@ -218,7 +172,7 @@ def test_all_problems_are_named_at_once() -> None:
     )
     assert [problem.split(": ")[0] for problem in found] == [
         "strategy",
-        "fusion",
+        "retrievers",
         "context.sentences_before",
         "context.sentences_after",
         "top_k",
@@ -329,7 +283,7 @@ def test_a_strategy_says_what_it_needs(strategy: str, vectors: bool, words: bool
 def test_an_override_changes_only_what_it_names() -> None:
     config = parse_retrieval({"fusion": {"rank_constant": 7}, "contextual": False}, origin="x")
     changed = with_overrides(
-        config, {"top_k": {"final": 3}, "fusion": {"semantic_weight": 1.0}, "unit": None}
+        config, {"top_k": {"final": 3}, "retrievers": {"semantic": {"weight": 1.0}}, "unit": None}
     )
     assert changed.top_k.final == 3
     assert changed.top_k.retrieval == 20
@@ -340,13 +294,6 @@ def test_an_override_changes_only_what_it_names() -> None:
     assert changed.unit == "chunks"
     assert with_overrides(config, {}) == config
     assert config.top_k.final == 5
-
-
-def test_an_override_changes_one_model_among_the_weights() -> None:
-    config = parse_retrieval({"fusion": {"semantic_weights": {"a": 0.1, "b": 0.2}}}, origin="x")
-    changed = with_overrides(config, {"fusion": {"semantic_weights": {"b": 0.9, "c": 0.3}}})
-    assert changed.retrievers[SEMANTIC].model_weights == {"a": 0.1, "b": 0.9, "c": 0.3}
-    assert config.retrievers[SEMANTIC].model_weights == {"a": 0.1, "b": 0.2}
 
 
 def test_overrides_are_validated_together() -> None:
@@ -382,15 +329,11 @@ def test_a_hash_of_something_that_is_no_json_is_refused() -> None:
     [
         ({"strategy": "hybrid"}, {}),
         (
-            {"fusion": {"semantic_weight": 1, "fulltext_weight": 0}},
-            {"fusion": {"fulltext_weight": -0.0, "semantic_weight": 1.0}},
+            {"retrievers": {"semantic": {"weight": 1}, "fulltext": {"weight": 0}}},
+            {"retrievers": {"fulltext": {"weight": -0.0}, "semantic": {"weight": 1.0}}},
         ),
         ({"similarity_threshold": 0}, {"similarity_threshold": -0.0}),
         ({"diversity_weight": -0.0, "reranking": {"weight": 1}}, {"reranking": {"weight": 1.0}}),
-        (
-            {"fusion": {"semantic_weights": {"a": 0, "b": 1}}},
-            {"fusion": {"semantic_weights": {"b": 1.0, "a": -0.0}}},
-        ),
     ],
 )
 def test_equal_configurations_hash_equal_however_written(
@@ -402,69 +345,18 @@ def test_equal_configurations_hash_equal_however_written(
     assert len(first.config_hash) == 16
 
 
-EARLIER = [
-    ({}, {}, "206757d6bb723ac4"),
-    (
-        {"strategy": "hybrid", "top_k": {"retrieval": 50, "final": 10}},
-        {"semantic_weight": 0.7, "fulltext_weight": 0.3},
-        "13d6e3dc3475bfa1",
-    ),
-    (
-        {"strategy": "hybrid", "top_k": {"retrieval": 50, "final": 10}},
-        {"semantic_weights": {"use_multilingual": 0.33, "e5_small": 0.9}, "fulltext_weight": 0.4},
-        "3957252689454c79",
-    ),
-]
-"""Configurations as they were written before `retrievers` came, and the hash they had."""
-
-
-@pytest.mark.parametrize(("raw", "weights", "config_hash"), EARLIER)
-def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
-    raw: dict[str, Any], weights: dict[str, Any], config_hash: str
-) -> None:
-    """So evaluations and promotions stored earlier stay comparable with new ones."""
-    method = {"method": "weighted"}  # then the default
-    earlier = parse_retrieval(raw | {"fusion": method | weights}, origin="x")
-    retrievers = {
-        "semantic": {
-            "weight": weights.get("semantic_weight", 0.5),
-            "model_weights": weights.get("semantic_weights", {}),
-        },
-        "fulltext": {"weight": weights.get("fulltext_weight", 0.5)},
-    }
-    assert earlier == parse_retrieval(
-        raw | {"fusion": method, "retrievers": retrievers}, origin="x"
-    )
-    assert earlier.config_hash == config_hash
-    stored = earlier.model_dump(mode="json")
-    assert parse_retrieval(stored, origin="x") == earlier
-    assert parse_retrieval(earlier.canonical, origin="x") == earlier
-    assert respelled(earlier.canonical) == stored
-    assert respelled(stored) == stored
-
-
-def test_who_brings_candidates_is_hashed_if_not_all_do() -> None:
-    """So evaluations and promotions stored before there was a choice stay comparable."""
-    weights = {"semantic": {"weight": 0.25}, "windows": {"weight": 0.25}, "fulltext": {}}
-    every = parse_retrieval({"retrievers": weights}, origin="x")
-    assert every.config_hash == "0ac4a3b1407a8833"
-    assert respelled(every.canonical) == every.model_dump(mode="json")
-    silent = {**weights, "semantic": {"weight": 0.25, "candidates": False}}
-    some = parse_retrieval({"retrievers": silent}, origin="x")
-    assert some.config_hash != every.config_hash
-    assert respelled(some.canonical) == some.model_dump(mode="json")
-    both = {"semantic": {"candidates": False}, "fulltext": {}}
-    assert "retrievers" in parse_retrieval({"retrievers": both}, origin="x").canonical
-
-
-def test_whether_a_single_question_is_cut_is_hashed_if_it_is_not() -> None:
-    """So evaluations and promotions stored before there was a choice stay comparable."""
-    cut = parse_retrieval({}, origin="x")
-    assert cut.transformation.coordinated
-    assert respelled(cut.canonical) == cut.model_dump(mode="json")
-    whole = parse_retrieval({"transformation": {"coordinated": False}}, origin="x")
-    assert whole.config_hash != cut.config_hash
-    assert respelled(whole.canonical) == whole.model_dump(mode="json")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"retrievers": {"semantic": {"candidates": False}, "fulltext": {}}},
+        {"transformation": {"coordinated": False}},
+        {"graph": {"enabled": True}},
+    ],
+)
+def test_a_stored_configuration_is_read_back_and_each_choice_is_hashed(raw: dict[str, Any]) -> None:
+    config = parse_retrieval(raw, origin="x")
+    assert config.config_hash != RetrievalConfig().config_hash
+    assert parse_retrieval(config.model_dump(mode="json"), origin="x") == config
 
 
 def test_who_cannot_be_silent_is_told() -> None:

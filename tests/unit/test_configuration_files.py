@@ -132,8 +132,6 @@ def test_a_weight_or_depth_that_may_surprise_is_told() -> None:
     assert "suman 1.2" in weights
     assert "semantic 0.750, fulltext 0.250" in weights
     assert told(strategy="semantic", retrievers=uneven) == [], "one retriever has no proportion"
-    own = {"semantic": {"weight": 0.9, "model_weights": {"e5_small": 0.7}}}
-    assert told(retrievers={**own, "fulltext": {"weight": 0.3}}) == []
 
     deep = {"retrieval": 20, "reranking": 30}
     (depth,) = told(strategy="hybrid+rerank", top_k=deep)

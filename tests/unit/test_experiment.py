@@ -54,19 +54,19 @@ def test_a_grid_is_all_combinations_and_the_base() -> None:
     raw = {
         "name": "pesos",
         "base": "b",
-        "grid": {"fusion.method": ["rrf", "scaled"], "fusion.semantic_weight": [0.3, 0.5]},
+        "grid": {"fusion.method": ["rrf", "scaled"], "retrievers.semantic.weight": [0.3, 0.5]},
         "configurations": {"sin contexto": {"contextual": False}},
     }
     made = expand(parse_experiment(raw, origin="x.yaml"), BASE)
     assert list(made) == [
         "b",
-        "method=rrf, semantic_weight=0.3",
-        "method=rrf, semantic_weight=0.5",
-        "method=scaled, semantic_weight=0.3",
+        "method=rrf, weight=0.3",
+        "method=rrf, weight=0.5",
+        "method=scaled, weight=0.3",
         "sin contexto",
     ]
     assert made["b"] == BASE
-    rrf = made["method=rrf, semantic_weight=0.3"]
+    rrf = made["method=rrf, weight=0.3"]
     assert (rrf.fusion.method, rrf.retrievers[RetrieverName.SEMANTIC].weight) == ("rrf", 0.3)
     assert made["sin contexto"].contextual is False
 
@@ -148,7 +148,7 @@ def test_configurations_by_name_count_as_those_of_a_grid_do() -> None:
 
 
 def test_combinations_are_counted_before_they_are_made() -> None:
-    grid = {f"fusion.semantic_weights.m{number}": [0.1] * 100 for number in range(10)}
+    grid = {f"retrievers.m{number}.weight": [0.1] * 100 for number in range(10)}
     raw = {"name": "x", "base": "b", "grid": grid}
     with pytest.raises(InvalidConfigurationError, match=f"{100**10 + 1} "):
         expand(parse_experiment(raw, origin="x"), BASE)
@@ -159,7 +159,6 @@ def test_combinations_are_counted_before_they_are_made() -> None:
     [
         ({"fusion.method": ["rrf", "weighted"], "top_k.final": [3]}, "method=rrf"),
         ({"fusion.method": ["rrf"], "top_k.final": [3]}, "method=rrf, final=3"),
-        ({"fusion.semantic_weights.e5_small": [0.1, 0.2]}, "e5_small=0.1"),
         (
             {"retrievers.semantic.weight": [0.1, 0.2], "retrievers.fulltext.weight": [0.8, 0.9]},
             "retrievers.semantic.weight=0.1, retrievers.fulltext.weight=0.8",

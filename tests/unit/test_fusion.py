@@ -1,7 +1,6 @@
 """Fusion with values computed by hand."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -50,11 +49,9 @@ FULLTEXT = ranking(RankedList.FULLTEXT, (B, 0.6), (D, 0.2))
 EMPTY = ranking(RankedList.FULLTEXT)
 
 
-def weights(
-    semantic: float = 0.5, fulltext: float = 0.5, models: dict[str, float] | None = None
-) -> Retrievers:
+def weights(semantic: float = 0.5, fulltext: float = 0.5) -> Retrievers:
     return {
-        RetrieverName.SEMANTIC: RetrieverConfig(weight=semantic, model_weights=models or {}),
+        RetrieverName.SEMANTIC: RetrieverConfig(weight=semantic),
         RetrieverName.FULLTEXT: RetrieverConfig(weight=fulltext),
     }
 
@@ -164,7 +161,6 @@ def test_another_order_of_ties_uses_the_same_scores() -> None:
     lists, config = [SEMANTIC, FULLTEXT], FusionConfig(method="scaled")
     fused = fuse(lists, config, weights(), scores=known)
     assert [chunk.chunk_id for chunk in fused] == [C, D, B, A]
-    assert fuse(lists, config, weights(), scores=known, tie_break="recency") == fused
     assert fuse(lists, config, weights(), scores=known, most=2) == fused[:2]
 
 
@@ -306,26 +302,6 @@ def test_the_method_is_that_of_the_configuration() -> None:
     assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)
 
 
-def test_a_model_may_have_a_weight_of_its_own() -> None:
-    fused = fuse(
-        [replace(SEMANTIC, model="use_multilingual"), replace(CONTEXTUAL, model="e5_small")],
-        FusionConfig(method="rrf"),
-        weights(semantic=0.4, models={"use_multilingual": 0.8}),
-    )
-    assert scores(fused) == pytest.approx(
-        {A: 0.4 / 61 + 0.2 / 62, B: 0.4 / 62 + 0.2 / 61, C: 0.4 / 63}
-    )
-
-
-def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
-    fused = fuse(
-        [replace(SEMANTIC, model="e5_small"), FULLTEXT],
-        FusionConfig(method="rrf"),
-        weights(fulltext=0.3, models={"e5_small": 0.0}),
-    )
-    assert scores(fused) == pytest.approx({B: 0.3 / 61, D: 0.3 / 62, A: 0, C: 0})
-
-
 def test_the_questions_inside_a_question_share_its_weight() -> None:
     fused = fuse(
         [SEMANTIC, replace(CONTEXTUAL, question=1), replace(FULLTEXT, question=1)],
@@ -347,34 +323,3 @@ def test_only_the_first_candidates_of_a_sub_question_count(method: str) -> None:
     )
     assert len(fused) == len(FULLTEXT.candidates) + SIDE_CANDIDATES
     assert len(fuse([FULLTEXT, many], FusionConfig(method=method), DEFAULT_RETRIEVERS)) == 12
-
-
-OLD, NEW = datetime(2023, 5, 1, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)
-
-
-def dated(*scored: tuple[object, float, datetime | None]) -> Ranking:
-    return Ranking(
-        RankedList.SEMANTIC,
-        tuple(Candidate(chunk_id, NOTE, score, date) for chunk_id, score, date in scored),  # type: ignore[arg-type]
-    )
-
-
-@pytest.mark.parametrize("other", [EMPTY, ranking(RankedList.FULLTEXT, (uuid_number(9), 0.9))])
-def test_the_newer_of_two_equal_scores_comes_first_where_recency_breaks_ties(
-    other: Ranking,
-) -> None:
-    """The unknown date last; A and D are equal in all but their id."""
-    tied = dated((D, 0.5, OLD), (A, 0.5, OLD), (C, 0.5, None), (B, 0.5, NEW))
-    config = FusionConfig(method="weighted")
-
-    def order(**options: object) -> list[object]:
-        fused = fuse([tied, other], config, weights(fulltext=0), **options)  # type: ignore[arg-type]
-        return [chunk.chunk_id for chunk in fused if chunk.chunk_id in {A, B, C, D}]
-
-    assert order(tie_break="recency") == [B, A, D, C]
-    assert order(tie_break="chunk_id") == order() == [A, B, C, D]
-
-
-def test_a_date_that_only_one_list_knows_is_kept() -> None:
-    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig(method="rrf"), DEFAULT_RETRIEVERS)
-    assert {chunk.chunk_id: chunk.created_at for chunk in fused} == {B: NEW, D: None}

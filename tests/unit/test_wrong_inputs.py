@@ -94,7 +94,7 @@ YAMLS: list[tuple[dict[str, Any] | str, list[str]]] = [
     ({**NAMED, "retrieval": {"top_k": 5}}, ["retrieval.top_k"]),
     ({**NAMED, "retrieval": {"fusion": {"method": "suma"}}}, ["fusion.method", "«suma»"]),
     ({**NAMED, "retrieval": {"diversity_weight": 2}}, ["diversity_weight", "2"]),
-    ({**NAMED, "retrieval": {"recency": {"weight": -1}}}, ["recency.weight", "-1"]),
+    ({**NAMED, "retrieval": {"reranking": {"weight": -1}}}, ["reranking.weight", "-1"]),
     ({**NAMED, "retrieval": {"reranking": {"method": "ojo"}}}, ["reranking.method", "«ojo»"]),
     (
         {**NAMED, "retrieval": {"retrievers": {"magia": {"weight": 1}}}},
