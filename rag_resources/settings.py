@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
-from rag_resources.core.answer_context import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
+from rag_resources.core.answers import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import (

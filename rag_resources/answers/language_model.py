@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -15,9 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from rag_resources.answers.checking import SupportChecker
 from rag_resources.answers.prompting import PROMPT_FORM, answer_prompt
-from rag_resources.core.answer_context import CONTEXT_TOKENS, fitted
-from rag_resources.core.answer_stream import SentenceReader
-from rag_resources.core.answers import Answer, CitedSentence, Source
+from rag_resources.core.answers import CONTEXT_TOKENS, Answer, CitedSentence, Source, fitted
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
@@ -35,6 +34,9 @@ CALL_MS = 60_000.0
 MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_TOKENS = 500
 PEOPLE_TEMPERATURE = 0.3
+
+_BEGINNING = re.compile(r"\s*\{\s*\"sentences\"\s*:\s*\[")
+_BETWEEN = re.compile(r"[\s,]*")
 
 _log = structlog.get_logger()
 
@@ -286,3 +288,40 @@ def _shapes(count: int) -> tuple[type[BaseModel], type[_Sentence]]:
     )
     answer = create_model("Answer", __base__=_Reply, sentences=(list[sentence], ...))
     return answer, sentence
+
+
+class SentenceReader:
+    """Reads `{"sentences": [...]}` piece by piece, and returns each item as soon as it is complete.
+
+    Other JSON gives no items; the caller must check whether the whole is valid.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = json.JSONDecoder()
+        self._position: int | None = None
+        self.text = ""
+
+    def add(self, piece: str) -> list[Any]:
+        """Take the next piece, and return the items that it completes."""
+        self.text += piece
+        if self._position is None:
+            beginning = _BEGINNING.match(self.text)
+            if not beginning:
+                return []
+            self._position = beginning.end()
+        found: list[Any] = []
+        while (item := self._next(self._position)) is not None:
+            value, self._position = item
+            found.append(value)
+        return found
+
+    def _next(self, position: int) -> tuple[Any, int] | None:
+        between = _BETWEEN.match(self.text, position)
+        start = between.end() if between else position
+        # Anything but an object could still grow: a number may get another digit.
+        if not self.text.startswith("{", start):
+            return None
+        try:
+            return self._decoder.raw_decode(self.text, start)
+        except (ValueError, RecursionError):
+            return None

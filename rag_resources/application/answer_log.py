@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rag_resources.answers.shown_again import CitationNow, citations_now
+from rag_resources.answers.citing import CitationNow, citations_now
 from rag_resources.application.asked import Asked
 from rag_resources.core.answer_log import (
     AnswerFigures,
     Feedback,
     KeptText,
+    ListedAnswer,
     LoggedAnswer,
     LoggedCitation,
     Verdict,
@@ -28,12 +29,11 @@ from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.pool import Connection, Database
 from rag_resources.settings import Settings
 from rag_resources.store.answers import (
-    ListedAnswer,
-    asked_between,
     delete_old_answers,
     fetch_feedback,
     find_answers,
     list_answers,
+    outcomes_between,
     write_feedback,
 )
 
@@ -54,28 +54,9 @@ class ShownAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""
-        answer = self.answer
         return {
-            "answerId": str(answer.answer_id),
-            "askedAt": answer.asked_at.isoformat(),
-            "question": answer.question,
-            "searched": answer.searched,
-            "filters": dict(answer.filters),
-            "language": answer.language,
-            "intent": answer.intent,
-            "outcome": answer.outcome.value,
-            "sentences": list(answer.sentences) if answer.sentences is not None else None,
+            **self.answer.to_json(),
             "citations": [own.to_json() for own in self.citations],
-            "passages": [dict(passage) for passage in answer.passages],
-            "configuration": answer.configuration,
-            "configHash": answer.config_hash,
-            "embeddingModel": answer.embedding_model,
-            "answerer": answer.answerer,
-            "model": answer.language_model,
-            "confidence": answer.confidence,
-            "silence": answer.silence,
-            "stages": dict(answer.stages),
-            "degraded": list(answer.degraded),
             "feedback": [own.to_json() for own in self.feedback],
         }
 
@@ -130,7 +111,12 @@ class AnswerLog:
         with self.database.transaction() as connection:
             answer = _find(connection, str(answer_id))
             _check_citation(answer, citation)
-            given = Feedback(answer.answer_id, citation, chosen, storable(comment).strip() or None)
+            given = Feedback(
+                answer_id=answer.answer_id,
+                citation=citation,
+                verdict=chosen,
+                comment=storable(comment).strip() or None,
+            )
             write_feedback(connection, given)
             stored = fetch_feedback(connection, answer.answer_id)
         return next(own for own in stored if own.citation == citation)
@@ -161,7 +147,7 @@ class AnswerLog:
     def figures(self, window: TimeWindow) -> AnswerFigures:
         """Return the figures of a period."""
         with self.database.transaction() as connection:
-            return figures_of(asked_between(connection, window))
+            return figures_of(outcomes_between(connection, window))
 
     def delete_old(self) -> None:
         """Delete the answers that are older than the settings allow."""
@@ -176,7 +162,12 @@ def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedA
     numbers = numbered(answer.sentences)
     citations = tuple(
         LoggedCitation(
-            numbers[own], position, own.note_id, own.start, own.end, own.content_sha256.hex()
+            number=numbers[own],
+            sentence=position,
+            note_id=own.note_id,
+            start=own.start,
+            end=own.end,
+            content_sha256=own.content_sha256.hex(),
         )
         for position, sentence in enumerate(answer.sentences)
         for own in sentence.citations

@@ -15,7 +15,6 @@ from rag_resources.answers.language_model import (
     stored_from_bytes,
     stored_to_bytes,
 )
-from rag_resources.answers.log import answer_writer
 from rag_resources.application.chosen import Chosen, Switch
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import (
@@ -51,6 +50,7 @@ from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k, check_words
 from rag_resources.retrieval.unmet_filters import unmet_filters
 from rag_resources.settings import Settings
+from rag_resources.store.answers import answer_writer
 from rag_resources.telemetry import flush
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, picked, print_table, say, write_json
+from rag_resources.cli.output import JsonOption, clean, print_table, say, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -13,7 +13,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
-    from rag_resources.answers.shown_again import CitationNow
+    from rag_resources.answers.citing import CitationNow
     from rag_resources.application.answer_log import ShownAnswer
 
 ID_CHARS = 8
@@ -66,16 +66,7 @@ def list_answers(
     with application() as opened:
         found = opened.answer_log.latest(limit=limit)
     if as_json:
-        answers = [
-            picked(
-                own,
-                *("answer_id", "asked_at", "question", "outcome", "citations"),
-                thumbs_up="up",
-                thumbs_down="down",
-            )
-            for own in found
-        ]
-        write_json({"answers": answers})
+        write_json({"answers": [own.to_json() for own in found]})
         return
     columns = (
         Message.COLUMN_ID,

@@ -4,11 +4,14 @@ Rows are in `store.answers`; the log is written by `answers.log`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic.alias_generators import to_camel
 
 from rag_resources.core.gate import Interval, wilson_interval
 from rag_resources.core.metrics import percentile
@@ -45,8 +48,23 @@ class KeptText(StrEnum):
     """The sentences of the answer too, until a note that they were made from is deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCitation:
+Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
+"""A time, in JSON with its offset."""
+
+
+class Logged(BaseModel):
+    """What is logged, one type from the row to JSON, where its names are camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class LoggedCitation(Logged):
     """A citation without its text.
 
     Attributes:
@@ -64,32 +82,8 @@ class LoggedCitation:
     end: int
     content_sha256: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form."""
-        return {
-            "number": self.number,
-            "sentence": self.sentence,
-            "noteId": str(self.note_id),
-            "start": self.start,
-            "end": self.end,
-            "contentSha256": self.content_sha256,
-        }
 
-    @staticmethod
-    def from_json(row: Mapping[str, Any]) -> "LoggedCitation":
-        """Read the stored form."""
-        return LoggedCitation(
-            row["number"],
-            row["sentence"],
-            UUID(row["noteId"]),
-            row["start"],
-            row["end"],
-            row["contentSha256"],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedAnswer:
+class LoggedAnswer(Logged):
     """The row of an answer in the log.
 
     Attributes:
@@ -110,7 +104,7 @@ class LoggedAnswer:
     """
 
     answer_id: UUID
-    asked_at: datetime
+    asked_at: Moment
     question: str | None
     language: str
     outcome: Outcome
@@ -119,31 +113,48 @@ class LoggedAnswer:
     answerer: str
     searched: str | None = None
     sentences: tuple[str, ...] | None = None
-    filters: Mapping[str, Any] = field(default_factory=dict)
+    filters: dict[str, Any] = Field(default_factory=dict)
     intent: str | None = None
     config_hash: str | None = None
-    language_model: str | None = None
+    language_model: str | None = Field(None, alias="model")
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    confidence: Mapping[str, Any] | None = None
-    silence: Mapping[str, Any] | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
+    confidence: dict[str, Any] | None = None
+    silence: dict[str, Any] | None = None
+    stages: dict[str, float] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
     citations: tuple[LoggedCitation, ...] = ()
-    passages: tuple[Mapping[str, Any], ...] = ()
+    passages: tuple[dict[str, Any], ...] = ()
 
     @property
-    def note_ids(self) -> tuple[UUID, ...]:
+    def note_ids(self) -> list[UUID]:
         """The notes of its passages and citations, each once."""
         named = [
             *(UUID(passage["noteId"]) for passage in self.passages),
             *(citation.note_id for citation in self.citations),
         ]
-        return tuple(dict.fromkeys(named))
+        return list(dict.fromkeys(named))
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class ListedAnswer(Logged):
+    """An answer in a list.
+
+    Attributes:
+        question: None if texts are not kept.
+        citations: Number of its citations.
+        up: Number of good verdicts, on the whole or on a citation; `down` counts the bad ones.
+    """
+
+    answer_id: UUID
+    asked_at: Moment
+    question: str | None
+    outcome: Outcome
+    citations: int
+    up: int = Field(alias="thumbsUp")
+    down: int = Field(alias="thumbsDown")
+
+
+class Feedback(Logged):
     """A reader's verdict.
 
     Attributes:
@@ -155,22 +166,11 @@ class Feedback:
     citation: int | None
     verdict: Verdict
     comment: str | None = None
-    given_at: datetime | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form."""
-        return {
-            "answerId": str(self.answer_id),
-            "citation": self.citation,
-            "verdict": self.verdict.value,
-            "comment": self.comment,
-            "givenAt": self.given_at.isoformat() if self.given_at else None,
-        }
+    given_at: Moment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A logged question with its outcome.
+class LoggedOutcome(Logged):
+    """The outcome of a logged question.
 
     Attributes:
         false_answers: The share of unanswerable questions that were answered when the threshold in
@@ -225,7 +225,7 @@ class AnswerFigures:
         return sum(self.counts.values())
 
 
-def figures_of(asked: Sequence[AskedQuestion]) -> AnswerFigures:
+def figures_of(asked: Sequence[LoggedOutcome]) -> AnswerFigures:
     """Return the figures of logged questions."""
     counts = {outcome: sum(own.outcome is outcome for own in asked) for outcome in Outcome}
     searched = len(asked) - counts[Outcome.FAILED]

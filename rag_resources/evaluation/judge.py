@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, create_model
 
 from rag_resources.answers.language_model import CALL_MS
 from rag_resources.answers.prompting import passages_as_data, question_as_data
-from rag_resources.core.answer_context import MAX_CONTEXT_TOKENS, fitted
+from rag_resources.core.answers import MAX_CONTEXT_TOKENS, fitted
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.judging import (

@@ -1,48 +1,46 @@
-"""Rows of `answers` and `feedback`. Their types are in `core.answer_log`.
+"""Rows of `answers` and `feedback`. Their types are in `core.answer_log`."""
 
-`answers.log` writes the answers in the background.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.answer_log import (
-    AskedQuestion,
-    Feedback,
-    LoggedAnswer,
-    LoggedCitation,
-    Outcome,
-    Verdict,
-)
+from rag_resources.core.answer_log import Feedback, ListedAnswer, LoggedAnswer, LoggedOutcome
 from rag_resources.core.types import TimeWindow
-from rag_resources.database.pool import Connection
+from rag_resources.database.background import WRITE_MS, BackgroundWriter, ignore_lost
+from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 
 _UUID_DIGITS = 32
+_JSON = ("filters", "confidence", "silence", "stages", "citations", "passages")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedAnswer:
-    """An answer in a list.
+def answer_writer(
+    database: Database,
+    *,
+    keep_days: int,
+    write_ms: float = WRITE_MS,
+    on_lost: Callable[[str, int], None] = ignore_lost,
+) -> BackgroundWriter[LoggedAnswer]:
+    """Return the background writer of the answer log: no question waits for it, or fails by it.
 
-    Attributes:
-        question: None if texts are not kept.
-        citations: Number of its citations.
-        up: Number of good verdicts, on the whole or on a citation; `down` counts the bad ones.
+    It writes each answer at once, because feedback may soon follow and name its id.
+
+    Args:
+        database: Where the table is.
+        keep_days: Answers older than this are deleted, >= 1.
+        write_ms: Longest time of a write.
+        on_lost: As of `BackgroundWriter`.
     """
-
-    answer_id: UUID
-    asked_at: datetime
-    question: str | None
-    outcome: Outcome
-    citations: int
-    up: int
-    down: int
+    return BackgroundWriter(
+        database,
+        partial(insert_answers, keep_days=keep_days),
+        name="answer_log",
+        write_ms=write_ms,
+        on_lost=on_lost,
+    )
 
 
 def insert_answers(
@@ -72,23 +70,14 @@ def find_answers(connection: Connection, prefix: str) -> list[LoggedAnswer]:
     if not digits or len(digits) > _UUID_DIGITS or set(digits) - set("0123456789abcdef"):
         return []
     first, last = (UUID(digits.ljust(_UUID_DIGITS, fill)) for fill in "0f")
-    return [_answer(row) for row in queries().find_answers(connection, first=first, last=last)]
+    rows = queries().find_answers(connection, first=first, last=last)
+    return [LoggedAnswer(**row._asdict()) for row in rows]
 
 
 def list_answers(connection: Connection, *, limit: int) -> list[ListedAnswer]:
     """Return the latest answers, latest first."""
-    return [
-        ListedAnswer(
-            row.id,
-            row.asked_at,
-            row.question,
-            Outcome(row.outcome),
-            row.citations,
-            row.up,
-            row.down,
-        )
-        for row in queries().list_answers(connection, row_limit=limit)
-    ]
+    rows = queries().list_answers(connection, row_limit=limit)
+    return [ListedAnswer(**row._asdict()) for row in rows]
 
 
 def write_feedback(connection: Connection, feedback: Feedback) -> None:
@@ -104,83 +93,25 @@ def write_feedback(connection: Connection, feedback: Feedback) -> None:
 
 def fetch_feedback(connection: Connection, answer_id: UUID) -> list[Feedback]:
     """Return the verdicts on an answer: first on the whole, then by citation."""
-    return [
-        Feedback(answer_id, row.citation or None, Verdict(row.verdict), row.comment, row.given_at)
-        for row in queries().fetch_feedback(connection, answer_id=answer_id)
-    ]
+    rows = queries().fetch_feedback(connection, answer_id=answer_id)
+    return [Feedback(**row._asdict()) for row in rows]
 
 
-def asked_between(connection: Connection, window: TimeWindow) -> list[AskedQuestion]:
-    """Return the logged questions of a period, in the order in which they were asked."""
-    rows = queries().answers_between(connection, first=window.start, after_last=window.end)
-    return [
-        AskedQuestion(
-            outcome=Outcome(row.outcome),
-            false_answers=(row.silence or {}).get("falseAnswers"),
-            latency_ms=row.stages.get("whole", 0.0),
-            is_up=row.up,
-            is_down=row.down,
-            citations_up=row.citations_up,
-            citations_down=row.citations_down,
-        )
-        for row in rows
-    ]
+def outcomes_between(connection: Connection, window: TimeWindow) -> list[LoggedOutcome]:
+    """Return the outcomes of the questions of a period, in the order in which they were asked."""
+    rows = queries().outcomes_between(connection, first=window.start, after_last=window.end)
+    return [LoggedOutcome(**row._asdict()) for row in rows]
 
 
 def _row(answer: LoggedAnswer) -> dict[str, Any]:
+    """Return the columns of an answer."""
+    plain = answer.model_dump(mode="json", by_alias=False)
+    stored = answer.model_dump(mode="json", by_alias=True, include=set(_JSON))
+    wrapped = {name: None if stored[name] is None else Jsonb(stored[name]) for name in _JSON}
     return {
-        "id": answer.answer_id,
+        **plain,
+        **wrapped,
+        "answer_id": answer.answer_id,
         "asked_at": answer.asked_at,
-        "question": answer.question,
-        "searched": answer.searched,
-        "sentences": None if answer.sentences is None else list(answer.sentences),
-        "filters": Jsonb(dict(answer.filters)),
-        "language": answer.language,
-        "intent": answer.intent,
-        "configuration": answer.configuration,
-        "config_hash": answer.config_hash,
-        "embedding_model": answer.embedding_model,
-        "answerer": answer.answerer,
-        "language_model": answer.language_model,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "outcome": answer.outcome.value,
-        "confidence": _json_or_null(answer.confidence),
-        "silence": _json_or_null(answer.silence),
-        "stages": Jsonb(dict(answer.stages)),
-        "degraded": list(answer.degraded),
-        "citations": Jsonb([citation.to_json() for citation in answer.citations]),
-        "passages": Jsonb([dict(passage) for passage in answer.passages]),
-        "note_ids": list(answer.note_ids),
+        "note_ids": answer.note_ids,
     }
-
-
-def _json_or_null(value: Any) -> Jsonb | None:
-    return None if value is None else Jsonb(dict(value))
-
-
-def _answer(row: Any) -> LoggedAnswer:
-    return LoggedAnswer(
-        answer_id=row.id,
-        asked_at=row.asked_at,
-        question=row.question,
-        language=row.language,
-        outcome=Outcome(row.outcome),
-        configuration=row.configuration,
-        embedding_model=row.embedding_model,
-        answerer=row.answerer,
-        searched=row.searched,
-        sentences=None if row.sentences is None else tuple(row.sentences),
-        filters=row.filters,
-        intent=row.intent,
-        config_hash=row.config_hash,
-        language_model=row.language_model,
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-        confidence=row.confidence,
-        silence=row.silence,
-        stages=row.stages,
-        degraded=tuple(row.degraded),
-        citations=tuple(LoggedCitation.from_json(own) for own in row.citations),
-        passages=tuple(row.passages),
-    )

@@ -215,7 +215,16 @@ def test_the_asset_tells_the_figures_of_a_month(
 
 def logged(days: int = 0) -> LoggedAnswer:
     at = datetime.now(UTC) - timedelta(days=days)
-    return LoggedAnswer(uuid4(), at, "¿?", "es", Outcome.MISSED, "hybrid", "e5", "x")
+    return LoggedAnswer(
+        answer_id=uuid4(),
+        asked_at=at,
+        question="¿?",
+        language="es",
+        outcome=Outcome.MISSED,
+        configuration="hybrid",
+        embedding_model="e5",
+        answerer="x",
+    )
 
 
 def test_old_answers_are_deleted_and_those_of_others_are_not_seen(

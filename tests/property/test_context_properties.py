@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.answers.prompting import answer_prompt
-from rag_resources.core.answer_context import fitted
+from rag_resources.core.answers import fitted
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import count_tokens, is_blank

@@ -265,11 +265,18 @@ class Shelf:
         """Ask, which fills the caches, and log an answer that quotes what was found."""
         found = self.ask(each.tenant, each.secret)
         assert each.secret in found
-        answer = LoggedAnswer(
-            uuid4(), datetime.now(UTC), "¿Qué pasó?", "es", Outcome.ANSWERED, *"xyz"
+        quoting = LoggedAnswer(
+            answer_id=uuid4(),
+            asked_at=datetime.now(UTC),
+            question="¿Qué pasó?",
+            language="es",
+            outcome=Outcome.ANSWERED,
+            configuration="x",
+            embedding_model="y",
+            answerer="z",
+            sentences=(each.text,),
+            passages=tuple({"noteId": str(row.id)} for row in self._notes(each)),
         )
-        notes = tuple({"noteId": str(row.id)} for row in self._notes(each))
-        quoting = replace(answer, sentences=(each.text,), passages=notes)
         with self._databases[each.tenant].transaction() as connection:
             insert_answers(connection, [quoting], keep_days=365)
 

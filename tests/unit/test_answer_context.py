@@ -7,10 +7,9 @@ from uuid import UUID
 import pytest
 
 from rag_resources.answers.checking import SupportChecker
-from rag_resources.answers.origins import origin_of
-from rag_resources.answers.prompting import answer_prompt
-from rag_resources.core.answer_context import fitted
-from rag_resources.core.answer_stream import SentenceReader
+from rag_resources.answers.language_model import SentenceReader
+from rag_resources.answers.prompting import answer_prompt, origin_of
+from rag_resources.core.answers import fitted
 from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.judging import pieces_of, quote_span
 from rag_resources.core.markdown import plain

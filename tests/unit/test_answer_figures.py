@@ -2,16 +2,16 @@
 
 import pytest
 
-from rag_resources.core.answer_log import AskedQuestion, Outcome, figures_of
+from rag_resources.core.answer_log import LoggedOutcome, Outcome, figures_of
 
 
 def test_misses_are_told_beside_the_false_answers_that_were_measured() -> None:
     asked = [
-        AskedQuestion(Outcome.ANSWERED, false_answers=0.2, latency_ms=10, is_up=True),
-        AskedQuestion(Outcome.ANSWERED, false_answers=0.4, latency_ms=30, citations_down=1),
-        AskedQuestion(Outcome.MISSED, latency_ms=20),
-        AskedQuestion(Outcome.WITHHELD, latency_ms=20),
-        AskedQuestion(Outcome.FAILED, latency_ms=2_000),
+        LoggedOutcome(outcome=Outcome.ANSWERED, false_answers=0.2, latency_ms=10, is_up=True),
+        LoggedOutcome(outcome=Outcome.ANSWERED, false_answers=0.4, latency_ms=30, citations_down=1),
+        LoggedOutcome(outcome=Outcome.MISSED, latency_ms=20),
+        LoggedOutcome(outcome=Outcome.WITHHELD, latency_ms=20),
+        LoggedOutcome(outcome=Outcome.FAILED, latency_ms=2_000),
     ]
     figures = figures_of(asked)
     assert figures.questions == 5
@@ -23,7 +23,7 @@ def test_misses_are_told_beside_the_false_answers_that_were_measured() -> None:
     assert (figures.p50_ms, figures.p95_ms) == (20, 2_000)
 
 
-@pytest.mark.parametrize("asked", [[], [AskedQuestion(Outcome.FAILED)]])
-def test_without_searched_questions_there_is_no_rate(asked: list[AskedQuestion]) -> None:
+@pytest.mark.parametrize("asked", [[], [LoggedOutcome(outcome=Outcome.FAILED)]])
+def test_without_searched_questions_there_is_no_rate(asked: list[LoggedOutcome]) -> None:
     figures = figures_of(asked)
     assert (figures.miss_rate, figures.miss_interval, figures.false_answers) == (None, None, None)
