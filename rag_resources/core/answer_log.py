@@ -1,6 +1,6 @@
 """The log of answers: their rows, readers' verdicts, and the figures of a month.
 
-Rows are in `store.answers`; the log is written by `answers.log`.
+Rows, and the writer of the log, are in `store.answers`.
 """
 
 from collections.abc import Mapping, Sequence
