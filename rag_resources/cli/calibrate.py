@@ -85,8 +85,8 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
             Message.CALIBRATE_MEASURED.format(
                 claim=words,
                 auc=measured.auc,
-                low=measured.auc_interval.low,
-                high=measured.auc_interval.high,
+                low=measured.auc_low,
+                high=measured.auc_high,
                 brier=measured.brier,
                 constant=measured.constant_brier,
                 p_value=p_value_in_words(measured.p_value),
@@ -158,10 +158,10 @@ def _as_json(name: str, found: "Calibrated") -> dict[str, Any]:
         "measured": {
             claim.value: {
                 "auc": item.auc,
-                "aucInterval": list(item.auc_interval),
+                "aucInterval": [item.auc_low, item.auc_high],
                 "brier": item.brier,
                 "constantBrier": item.constant_brier,
-                "gainInterval": list(item.gain),
+                "gainInterval": [item.gain_low, item.gain_high],
                 "pValue": item.p_value,
             }
             for claim, item in found.measured.items()

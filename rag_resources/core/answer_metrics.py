@@ -14,7 +14,7 @@ from pydantic import Field
 
 from rag_resources.core.answers import Answer
 from rag_resources.core.calibration import Calibrated, Measured
-from rag_resources.core.confidence import Band, Claim
+from rag_resources.core.confidence import Claim
 from rag_resources.core.fusion_config import Part, Share
 from rag_resources.core.gate import Interval, wilson_interval
 from rag_resources.core.passage_metrics import NoteRange
@@ -57,32 +57,6 @@ class Estimate(Part):
     high: float
 
 
-class Reliability(Part):
-    """One bin of probabilities: their mean, and for how many of its questions the claim is true."""
-
-    probability: Share
-    right: int = Field(ge=0)
-    questions: int = Field(ge=1)
-
-
-class ClaimFigures(Part):
-    """The cross-validated quality of a claim's probabilities.
-
-    Attributes:
-        auc: See `core.calibration.Measured`; so are the following.
-        bands: The highest first.
-    """
-
-    auc: float
-    auc_low: float
-    auc_high: float
-    brier: float
-    constant_brier: float
-    p_value: float
-    bands: tuple[Band, ...]
-    reliability: tuple[Reliability, ...]
-
-
 class AnswerFigures(Part):
     """The figures of an evaluation about the answers.
 
@@ -106,8 +80,8 @@ class AnswerFigures(Part):
     failed: int = Field(ge=0)
     metrics: dict[str, Estimate]
     silence: SilenceCurve | None = None
-    answerable: ClaimFigures | None = None
-    citation: ClaimFigures | None = None
+    answerable: Measured | None = None
+    citation: Measured | None = None
 
     @property
     def citation_precision(self) -> Estimate | None:
@@ -206,6 +180,7 @@ def summarize_answers(
     names = [name for name in ANSWER_METRICS if said and all(name in own for own in said)]
     values = np.array([[own[name] for name in names] for own in said])
     intervals = _intervals(values) if names else []
+    measured = calibrated.measured if calibrated else {}
     figures = AnswerFigures(
         answerer=answerer,
         allowed_misses=allowed_misses,
@@ -217,8 +192,8 @@ def summarize_answers(
             for name, column, interval in zip(names, values.T, intervals, strict=True)
         },
         silence=calibrated.silence if calibrated else None,
-        answerable=_figures(calibrated, Claim.ANSWERABLE),
-        citation=_figures(calibrated, Claim.CITATION),
+        answerable=measured.get(Claim.ANSWERABLE),
+        citation=measured.get(Claim.CITATION),
     )
     return AnswerSummary(figures, answers)
 
@@ -231,25 +206,6 @@ def _intervals(values: Matrix) -> list[Interval]:
         own = wilson_interval(int(column.sum()), len(column)) if is_share else resampled
         found.append(Interval(own.low, own.high))
     return found
-
-
-def _figures(calibrated: Calibrated | None, claim: Claim) -> ClaimFigures | None:
-    measured: Measured | None = calibrated.measured.get(claim) if calibrated else None
-    if calibrated is None or measured is None:
-        return None
-    return ClaimFigures(
-        auc=measured.auc,
-        auc_low=measured.auc_interval.low,
-        auc_high=measured.auc_interval.high,
-        brier=measured.brier,
-        constant_brier=measured.constant_brier,
-        p_value=measured.p_value,
-        bands=calibrated.bands[claim],
-        reliability=tuple(
-            Reliability(probability=own.probability, right=own.right, questions=own.questions)
-            for own in measured.reliability
-        ),
-    )
 
 
 def figures_from_json(stored: Any) -> AnswerFigures | None:

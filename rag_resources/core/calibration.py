@@ -4,10 +4,8 @@ Applying a calibration is in `core.confidence`; asking the questions in `evaluat
 """
 
 import hashlib
-import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from uuid import UUID
 
 import numpy as np
@@ -23,7 +21,7 @@ from rag_resources.core.confidence import (
     Signal,
     Signals,
 )
-from rag_resources.core.gate import Interval, wilson_interval
+from rag_resources.core.fusion_config import Part
 from rag_resources.core.logistic import FeatureWeight, probability
 from rag_resources.core.logistic_training import fit_logistic
 from rag_resources.core.significance import (
@@ -42,8 +40,6 @@ FEWEST = 20
 """Fewest questions of either outcome; with fewer, the bands would be meaningless."""
 
 _RESAMPLES = 2_000
-_MOST_BINS = 10
-_FEWEST_IN_BIN = 20
 
 Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -75,41 +71,28 @@ class AskedQuestion:
         return {} if Signal.SENTENCE in SIGNALS[claim] and Signal.SENTENCE not in own else own
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Responses with about the same probability, and how many of them the claim was true of."""
-
-    probability: float
-    right: int
-    questions: int
-
-    @property
-    def interval(self) -> Interval:
-        """The 95 % interval of the share by Wilson."""
-        return wilson_interval(self.right, self.questions)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Part):
     """The quality of probabilities, measured on responses that they were not fitted to.
 
     Attributes:
         auc: Probability that a true claim is ranked before an untrue one, ties as half.
-        auc_interval: Its 95 % interval, by bootstrap over the questions.
+        auc_low: The 95 % interval of `auc`, by bootstrap over the questions, begins here.
         brier: Mean squared error of the probabilities; lower is better.
         constant_brier: The same if every probability were the share of true claims.
-        gain: 95 % interval of `constant_brier` minus `brier`, by BCa bootstrap.
+        gain_low: The 95 % interval of the difference of the two, by BCa bootstrap, begins here.
         p_value: P-value of that difference, by the paired randomization test.
-        reliability: Predicted and observed shares, in bins of about equal size, ascending.
+        bands: The thirds of the probabilities, the highest first.
     """
 
     auc: float
-    auc_interval: DifferenceInterval
+    auc_low: float
+    auc_high: float
     brier: float
     constant_brier: float
-    gain: DifferenceInterval
+    gain_low: float
+    gain_high: float
     p_value: float
-    reliability: tuple[ReliabilityBin, ...] = ()
+    bands: tuple[Band, ...] = ()
 
     @property
     def tells_something(self) -> bool:
@@ -123,13 +106,11 @@ class Calibrated:
 
     Attributes:
         measured: By claim; a claim with too few questions of either outcome is missing.
-        bands: By claim, including claims that the calibration does not have.
         silence: Misses and false answers by threshold; None if the notes were never hidden.
     """
 
     calibration: Calibration
     measured: Mapping[Claim, Measured]
-    bands: Mapping[Claim, tuple[Band, ...]]
     silence: SilenceCurve | None = None
 
 
@@ -148,7 +129,6 @@ def calibrate(
     """
     models: dict[Claim, ClaimModel] = {}
     measured: dict[Claim, Measured] = {}
-    bands: dict[Claim, tuple[Band, ...]] = {}
     silence: SilenceCurve | None = None
     for claim in claims:
         cases = [item for item in asked if claim in item.true and item.known(claim)]
@@ -158,12 +138,13 @@ def calibrate(
         likely = _out_of_fold(cases, claim)
         found = [likely[item.key] for item in cases]
         measured[claim] = measure(found, outcomes)
-        bands[claim] = thirds(found, outcomes)
         if claim is Claim.ANSWERABLE:
             silence = _silence(asked, likely)
         if measured[claim].tells_something:
             intercept, signals = _fit(cases, claim)
-            models[claim] = ClaimModel(intercept=intercept, signals=signals, bands=bands[claim])
+            models[claim] = ClaimModel(
+                intercept=intercept, signals=signals, bands=measured[claim].bands
+            )
     made = Calibration(
         claims=models,
         questions=sum(not item.is_hidden for item in asked),
@@ -171,7 +152,7 @@ def calibrate(
         silence=silence if Claim.ANSWERABLE in models else None,
         answerer=answerer,
     )
-    return Calibrated(made, measured, bands, silence)
+    return Calibrated(made, measured, silence)
 
 
 def _silence(asked: Sequence[AskedQuestion], likely: Mapping[UUID, float]) -> SilenceCurve | None:
@@ -195,37 +176,18 @@ def measure(likely: Sequence[float], outcomes: Sequence[bool]) -> Measured:
     errors = (values - true) ** 2
     constant = (true.mean() - true) ** 2
     gains = (constant - errors)[:, None]
+    auc_low, auc_high = _auc_interval(values, true)
+    gain_low, gain_high = bootstrap_intervals(gains)[0]
     return Measured(
         auc=_auc(values, true),
-        auc_interval=_auc_interval(values, true),
+        auc_low=auc_low,
+        auc_high=auc_high,
         brier=float(errors.mean()),
         constant_brier=float(constant.mean()),
-        gain=bootstrap_intervals(gains)[0],
+        gain_low=gain_low,
+        gain_high=gain_high,
         p_value=randomization_p_values(gains)[0],
-        reliability=reliability(likely, outcomes),
-    )
-
-
-def reliability(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[ReliabilityBin, ...]:
-    """Compare probabilities with outcomes, in bins of about equal size.
-
-    Args:
-        likely: In [0, 1], at least one.
-        outcomes: In the same order.
-
-    Returns:
-        Ascending; the probability of a bin is the mean of its probabilities.
-    """
-    ordered = sorted(zip(likely, outcomes, strict=True))
-    count = max(1, min(_MOST_BINS, len(ordered) // _FEWEST_IN_BIN))
-    edges = [len(ordered) * number // count for number in range(count + 1)]
-    return tuple(
-        ReliabilityBin(
-            probability=fmean(each for each, _ in ordered[low:high]),
-            right=sum(true for _, true in ordered[low:high]),
-            questions=high - low,
-        )
-        for low, high in itertools.pairwise(edges)
+        bands=thirds(likely, outcomes),
     )
 
 

@@ -59,11 +59,6 @@ def _quoted(outcome: QueryOutcome, language: str) -> Answer:
     return quote(_ranked(outcome, language), quotation_weights())
 
 
-def first_answer(outcome: QueryOutcome, language: str) -> Citations:
-    """Return what the answer to a question cites; empty if nothing is said."""
-    return cited_ranges(_quoted(outcome, language), outcome.context)
-
-
 def asked_question(
     outcome: QueryOutcome, language: str, *, citations: Citations | None = None
 ) -> AskedQuestion:

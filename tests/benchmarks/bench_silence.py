@@ -20,6 +20,8 @@ from uuid import UUID
 
 import numpy as np
 
+from rag_resources.answers.answerers import QuotationAnswerer
+from rag_resources.answers.citing import passages_of
 from rag_resources.cli.output import progress
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.answer_metrics import (
@@ -28,6 +30,7 @@ from rag_resources.core.answer_metrics import (
     Estimate,
     EvaluatedAnswer,
     citation_metrics,
+    cited_ranges,
     summarize_answers,
 )
 from rag_resources.core.calibration import AskedQuestion, calibrate
@@ -40,7 +43,7 @@ from rag_resources.core.significance import bootstrap_intervals
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.answering import asked_question, first_answer, hidden_question
+from rag_resources.evaluation.answering import asked_question, hidden_question
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings, load_settings
 from tests.benchmarks.bench_quality import PATIENT_MS
@@ -159,7 +162,8 @@ def _chose_nothing(article: str) -> bool:
 
 def _answered(outcome: QueryOutcome) -> tuple[EvaluatedAnswer, float]:
     """Return the answer, and whether its first citation is of a relevant note."""
-    cited = first_answer(outcome, "es")
+    answer = QuotationAnswerer().answer(outcome.golden.query, passages_of(outcome.context))
+    cited = cited_ranges(answer, outcome.context)
     if not cited:
         return EvaluatedAnswer((), {}), 0.0
     entry = outcome.golden
@@ -211,10 +215,6 @@ def _confidence(figures: AnswerFigures, title: str) -> Table:
             )
             for band in claim.bands
         ],
-        "reliability: "
-        + ", ".join(
-            f"{own.probability:.2f} → {own.right / own.questions:.2f}" for own in claim.reliability
-        ),
     )
 
 

@@ -15,7 +15,6 @@ from rag_resources.core.answer_metrics import (
     summarize_answers,
 )
 from rag_resources.core.answers import Answer, CitedSentence, Source
-from rag_resources.core.calibration import reliability
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState, Interval, judge_share
 from rag_resources.core.passage_metrics import NoteRange, golden_ranges
@@ -91,15 +90,6 @@ def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
     assert (figures.silence, figures.misses, figures.citation) == (None, None, None)
     nothing = summarize_answers("x", {"silent": answers["silent"]}, None, allowed_misses=0.1)
     assert nothing.figures.metrics == {}
-
-
-def test_reliability_sets_what_was_said_beside_what_came_true() -> None:
-    """Two bins of twenty: those said to be .2 come true once in four, those of .8 always."""
-    bins = reliability([0.2] * 20 + [0.8] * 20, [True] * 5 + [False] * 15 + [True] * 20)
-    assert [(own.probability, own.right, own.questions) for own in bins] == [
-        (pytest.approx(0.2), 5, 20),
-        (pytest.approx(0.8), 20, 20),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from rag_resources.cli.calibrate import CLAIM_WORDS, show_calibrated
 from rag_resources.core.calibration import FEWEST, Calibrated, Measured
 from rag_resources.core.confidence import Calibration, Claim
 from rag_resources.core.messages import Message
-from rag_resources.core.significance import DifferenceInterval
 
 
 def test_the_hint_says_how_many_questions_are_needed() -> None:
@@ -18,7 +17,7 @@ def test_if_nothing_could_be_measured_only_that_is_said(
 ) -> None:
     """With how many questions there are; that the signals tell nothing would be a measurement."""
     made = Calibration(claims={}, questions=8, unanswerable=0)
-    show_calibrated("hybrid", Calibrated(made, {}, {}, None))
+    show_calibrated("hybrid", Calibrated(made, {}, None))
     told = Message.CALIBRATE_UNMEASURED.format(questions=8, fewest=FEWEST)
     assert capsys.readouterr().out == f"{told}\n"
 
@@ -27,9 +26,18 @@ def test_a_claim_that_could_not_be_measured_is_named_beside_those_that_could(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = Calibration(claims={}, questions=40, unanswerable=0)
-    any_interval = DifferenceInterval(0.4, 0.6)
-    measured = {Claim.RESULTS: Measured(0.5, any_interval, 0.25, 0.25, any_interval, 0.9)}
-    show_calibrated("hybrid", Calibrated(made, measured, {}, None))
+    found = Measured(
+        auc=0.5,
+        auc_low=0.4,
+        auc_high=0.6,
+        brier=0.25,
+        constant_brier=0.25,
+        gain_low=-0.1,
+        gain_high=0.1,
+        p_value=0.9,
+    )
+    measured = {Claim.RESULTS: found}
+    show_calibrated("hybrid", Calibrated(made, measured, None))
     _, unmeasured, conclusion = capsys.readouterr().out.splitlines()
     named = [words for words in CLAIM_WORDS.values() if words in unmeasured]
     assert named == [words for claim, words in CLAIM_WORDS.items() if claim != Claim.RESULTS]

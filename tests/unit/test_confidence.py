@@ -169,7 +169,7 @@ def test_auc_and_brier_by_hand() -> None:
     assert found.auc == 3.5 / 4
     assert found.brier == pytest.approx((0.01 + 0.36 + 0.16 + 0.01) / 4)
     assert found.constant_brier == 0.25
-    assert found.auc_interval.low <= found.auc <= found.auc_interval.high
+    assert found.auc_low <= found.auc <= found.auc_high
     assert not found.tells_something  # four questions are no evidence
 
 
