@@ -46,7 +46,7 @@ from rag_resources.store.evaluations import (
     latest_evaluations,
     list_evaluations,
 )
-from rag_resources.store.settled import settled_until
+from rag_resources.store.promotions import settled_until
 
 
 @dataclass(frozen=True, slots=True)

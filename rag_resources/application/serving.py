@@ -30,9 +30,9 @@ from rag_resources.store.promotions import (
     Promotion,
     current_promotion,
     promotions_outside_runs,
+    settled_until,
 )
 from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
-from rag_resources.store.settled import settled_until
 from rag_resources.store.vector_indexes import index_model_that_serves
 
 OVERTAKEN_PAUSES_S = (5.0, 15.0, 30.0)

@@ -1,6 +1,6 @@
 """The versions of everything that the figures of an evaluation depend on, to say what changed.
 
-`store.versions` reads the current ones; those of a stored evaluation are
+`store.evaluations` reads the current ones; those of a stored evaluation are
 `StoredEvaluation.versions`. Whether an evaluation is still current is decided in `core.evidence`.
 """
 

@@ -11,13 +11,8 @@ from uuid import UUID
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.files import Files
-from rag_resources.store.archive import (
-    delete_questions,
-    evaluations_to_archive,
-    lock_evaluation,
-    stream_questions,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,8 @@ def archive_questions(
         DatabaseUnavailableError: The connection was lost; evaluations already moved stay moved.
     """
     with database.transaction() as connection:
-        evaluations = evaluations_to_archive(connection, keep_days=keep_days)
+        rows = queries().evaluations_to_archive(connection, keep_days=keep_days)
+        evaluations = [row.id for row in rows]
     questions = 0
     for evaluation_id in evaluations:
         with database.transaction() as connection:
@@ -69,14 +65,15 @@ def archive_name(evaluation_id: UUID) -> str:
 
 
 def _move(connection: Connection, evaluation_id: UUID, files: Files) -> int:
-    lock_evaluation(connection, evaluation_id)
-    packed, count = _pack(stream_questions(connection, evaluation_id))
+    queries().lock_evaluation(connection, evaluation_id=evaluation_id)
+    rows = queries().stream_questions(connection, evaluation_id=evaluation_id)
+    packed, count = _pack(row.question for row in rows)
     if count:  # Otherwise another call has moved them.
         name = archive_name(evaluation_id)
         files.write(name, packed)
         if files.read(name) != packed:
             raise RagError(Message.FILE_NOT_KEPT.format(path=files.where(name)))
-        delete_questions(connection, evaluation_id)
+        queries().delete_questions(connection, evaluation_id=evaluation_id)
     return count
 
 

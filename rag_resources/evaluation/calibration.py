@@ -6,6 +6,9 @@ Fitting and measuring are in `core.calibration`; what a calibration says of a re
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.types.json import Jsonb
 
 from rag_resources.core.calibration import Calibrated, calibrate
 from rag_resources.core.confidence import Calibration
@@ -13,6 +16,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
 from rag_resources.core.evidence import (
     UNCOUNTED,
+    Contents,
     SearchSettings,
     judge_evidence,
     moved_parts,
@@ -22,17 +26,52 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.evaluation.answering import asked_question, hidden_question, told_from
 from rag_resources.evaluation.asking import ask_in_full, golden_questions
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.store.calibrations import (
-    StoredCalibration,
-    delete_calibration,
-    fetch_calibration,
-    write_calibration,
-)
 from rag_resources.store.contents import count_contents, read_changes, read_contents
 from rag_resources.store.golden import locate_places
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCalibration:
+    """A calibration, and what was searched when it was measured.
+
+    Attributes:
+        contents: Fingerprints, as an evaluation records them.
+        measured_at: When it began, by the database's clock.
+    """
+
+    calibration: Calibration
+    contents: Contents
+    measured_at: datetime
+
+
+def write_calibration(connection: Connection, config_hash: str, made: StoredCalibration) -> None:
+    """Store the calibration of a configuration in place of an earlier one."""
+    queries().write_calibration(
+        connection,
+        config_hash=config_hash,
+        calibration=Jsonb(made.calibration.model_dump(mode="json")),
+        contents=Jsonb(made.contents),
+        measured_at=made.measured_at,
+    )
+
+
+def delete_calibration(connection: Connection, config_hash: str) -> None:
+    """Delete the calibration of a configuration, if it has one."""
+    queries().delete_calibration(connection, config_hash=config_hash)
+
+
+def fetch_calibration(connection: Connection, config_hash: str) -> StoredCalibration | None:
+    """Return the calibration of a configuration; None if it has none."""
+    row = queries().fetch_calibration(connection, config_hash=config_hash)
+    if row is None:
+        return None
+    return StoredCalibration(
+        Calibration.model_validate(row.calibration), row.contents, row.measured_at
+    )
 
 
 @dataclass(frozen=True, slots=True)

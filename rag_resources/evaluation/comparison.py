@@ -43,9 +43,8 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
-from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.evaluations import latest_evaluations, read_present
 from rag_resources.store.promotions import evaluation_of_serving
-from rag_resources.store.versions import read_present
 from rag_resources.store.windows import has_windows
 
 MAX_QUESTIONS = 50

@@ -23,11 +23,11 @@ from rag_resources.store.contents import count_contents, forget_contents, read_c
 from rag_resources.store.evaluations import (
     EvaluationContext,
     insert_evaluation,
+    read_present,
     unstored_evaluation,
 )
 from rag_resources.store.golden import list_golden, locate_places, pages_of_places
 from rag_resources.store.models import fetch_model
-from rag_resources.store.versions import read_present
 from rag_resources.store.windows import has_windows
 
 

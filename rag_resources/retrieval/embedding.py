@@ -10,8 +10,7 @@ from rag_resources.core.errors import DependencyOpenError
 from rag_resources.core.types import Vectors
 from rag_resources.providers.protocols import Embedder, Remembering
 from rag_resources.resilience.breakers import Breakers
-from rag_resources.resilience.deadlines import call_within
-from rag_resources.retrieval.limits import blames, share
+from rag_resources.resilience.deadlines import blames, call_within, share
 
 # Share of the time left, so that a slow model leaves enough for full text. A model's time grows
 # with the length of the texts; that of a full-text search hardly does.

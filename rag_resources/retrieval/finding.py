@@ -22,9 +22,9 @@ from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.types import Ranking
 from rag_resources.database.readers import Reads
 from rag_resources.resilience.breakers import Breakers
+from rag_resources.resilience.deadlines import FAIR_MS, blames, share
 from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.found import Found
-from rag_resources.retrieval.limits import FAIR_MS, blames, share
 from rag_resources.retrieval.searching import Search
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.search import SearchPlan

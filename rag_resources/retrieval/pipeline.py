@@ -37,13 +37,12 @@ from rag_resources.languages.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
-from rag_resources.resilience.deadlines import call_within, deadline_scope
+from rag_resources.resilience.deadlines import blames, call_within, deadline_scope, share
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
 from rag_resources.retrieval.expansion import expanded_windows, results
 from rag_resources.retrieval.finding import Finder
 from rag_resources.retrieval.found import Found
-from rag_resources.retrieval.limits import blames, share
 from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.profile import Profile
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable

@@ -19,8 +19,8 @@ from rag_resources.core.retrievers import (
 from rag_resources.core.types import Ranking, ScoredChunk, Windows
 from rag_resources.core.whole_notes import joins_chunks, rescored
 from rag_resources.database.connection import LimitedConnection
+from rag_resources.resilience.deadlines import share
 from rag_resources.retrieval.found import Found
-from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
 from rag_resources.store.candidate_scores import look_up_scores, match_windows

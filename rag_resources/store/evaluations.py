@@ -17,13 +17,16 @@ from rag_resources.core.evaluation import (
     Summary,
 )
 from rag_resources.core.evidence import Contents
+from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.measurement import Present
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.golden import list_golden
 
 _COLUMNS = tuple(column.name for column in fields(StoredEvaluation))
 _SUMMARY_METRICS = (
@@ -166,7 +169,7 @@ def evaluations_outside_runs(
     Args:
         connection: Open.
         after: Time and id of the last one that is known already.
-        until: As `store.settled.settled_until` returns it.
+        until: As `store.promotions.settled_until` returns it.
         limit: How many at most.
     """
     after_at, after_id = after
@@ -302,3 +305,19 @@ def _answer_columns(judgements: JudgeSummary | None, outcome: QueryOutcome) -> d
         "unsupported_claims": list(judgement.unsupported) if judgement else None,
         "judge_error": Jsonb(to_stored(judged.failure)) if judged and judged.failure else None,
     }
+
+
+def read_present(connection: Connection, entries: Sequence[GoldenEntry] | None = None) -> Present:
+    """Return the versions of everything except configurations.
+
+    Args:
+        connection: Any.
+        entries: The golden dataset, if the caller has already read it.
+    """
+    row = queries().read_versions(connection)
+    return Present(
+        golden_hash=golden_hash(list_golden(connection) if entries is None else entries),
+        model_digests=row.model_digests,
+        chunking_hashes=tuple(row.chunking_hashes),
+        index_version=row.index_version,
+    )

@@ -158,7 +158,7 @@ def promotions_outside_runs(
     Args:
         connection: Open.
         after: Time and id of the last one that is known already.
-        until: As `store.settled.settled_until` returns it.
+        until: As `store.promotions.settled_until` returns it.
         limit: How many at most.
     """
     after_at, after_id = after
@@ -210,3 +210,15 @@ def _insert_promotion(
 def serves_other_tenants(connection: Connection, model: str) -> bool:
     """Whether a model serves a tenant other than the one of the connection."""
     return bool(queries().serves_other_tenants(connection, model=model))
+
+
+def settled_until(connection: Connection) -> datetime:
+    """Return the time before which no transaction will add a row any more.
+
+    A row bears the time at which its transaction began, so one that is committed later may be
+    older than one that is there already. A reader that remembers how far it came must stop before
+    this time, or it misses such a row. Call it before the statement that reads the rows, in a
+    transaction that is not a snapshot.
+    """
+    until: datetime = queries().settled_until(connection)
+    return until

@@ -11,11 +11,10 @@ from rag_resources.database.connection import LimitedConnection, Role
 from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
 from rag_resources.store.document_list import UnreadDocument, count_missing, list_unread
-from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.evaluations import latest_evaluations, read_present
 from rag_resources.store.models import ModelContents, every_model
 from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 from rag_resources.store.rejections import Rejection, list_rejections
-from rag_resources.store.versions import read_present
 
 NAMED_REJECTIONS, NAMED_DOCUMENTS = 10, 5
 
