@@ -1,12 +1,21 @@
-"""`rag retrieve`: shows the passages that answer a question. See `cli.answer`."""
+"""`rag retrieve`: shows the passages that answer a question."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import typer
 
-from rag_resources.cli.answer import show
-from rag_resources.cli.output import JsonOption, working, write_json
-from rag_resources.cli.reader import told
+from rag_resources.cli.output import (
+    JsonOption,
+    clean,
+    console,
+    fail,
+    say,
+    warn,
+    working,
+    write_json,
+)
+from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
     ConfigOption,
     LanguageOption,
@@ -25,10 +34,19 @@ from rag_resources.cli.search_options import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
+from rag_resources.languages.labels import stage_label
 
 if TYPE_CHECKING:
-    from rag_resources.application.wiring import Answered
-    from rag_resources.core.texts import Template
+    from rich.panel import Panel
+    from rich.text import Text
+
+    from rag_resources.core.types import RetrievalResponse, RetrievalResult
+
+SHOWN_CHARS = 1_500
+"""Most characters shown of a passage with its context; JSON has all of them."""
+
+_LEAD_CHARS = 200
 
 
 def retrieve(
@@ -70,31 +88,122 @@ def retrieve(
     if as_json:
         write_json(answered.origin_to_json() | response.to_json())
     else:
-        show(
+        _show(
             response,
             answered.configuration,
             filtered=search.is_filtered,
-            score=_score_template(answered),
             by_words=answered.config is not None and not answered.config.uses_vectors,
-            language=language or default,
+            reader=language or default,
         )
     if response.error:
         raise typer.Exit(1)
 
 
-def _score_template(answered: "Answered") -> "Template":
-    """Return how scores are shown: reciprocal ranks are small, min-max values are relative.
+def _show(
+    response: "RetrievalResponse",
+    configuration: str,
+    *,
+    filtered: bool,
+    by_words: bool,
+    reader: str,
+) -> None:
+    from rag_resources.retrieval.confidence import confidence_in_words
 
-    A single list keeps its own scores, which are of 1; each sub-question has lists of its own.
+    warn_of(response)
+    if response.error:
+        return
+    if searched := response.transformed:
+        if searched.sub_queries:
+            quoted = [Message.RETRIEVED_SUB_QUERY.format(question=q) for q in searched.sub_queries]
+            say(Message.RETRIEVED_SUB_QUERIES.format(questions=joined(" · ", quoted)))
+        if searched.hypothetical_answer:
+            say(Message.RETRIEVED_HYPOTHETICAL.format(answer=searched.hypothetical_answer))
+    if not response.results:
+        say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
+        say(Message.RETRIEVED_NO_WORDS if by_words else Message.RETRIEVED_UNLIKE)
+    for rank, result in enumerate(response.results, start=1):
+        console().print(_panel(rank, result, response.query, reader))
+    if response.confidence:
+        for sentence in confidence_in_words(response.confidence):
+            say(sentence)
+    template = Message.RETRIEVED_CACHED if response.cached else Message.RETRIEVED_COUNT
+    count = template.format(count=len(response.results), total=response.latency_ms)
+    how = (configuration, response.strategy, "" if by_words else response.model)
+    say(joined(" · ", (count, *filter(None, how))))
+
+
+def warn_of(response: "RetrievalResponse") -> None:
+    """Write on stderr what is missing from a response, and why."""
+    for message in response.messages:
+        if message == response.error:
+            fail(Message.CLI_ERROR.format(message=message))
+        else:
+            warn(message)
+    if response.degraded:
+        stages = ", ".join(map(stage_label, response.degraded))
+        warn(Message.RETRIEVED_DEGRADED.format(stages=stages))
+
+
+def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Panel":
+    from rich.panel import Panel
+    from rich.text import Text
+
+    from rag_resources.retrieval.notices import parts_in_words
+
+    score = told(Message.RETRIEVED_SCORE.format(score=result.score))
+    created = told_day(result.created_at) if result.created_at else ""
+    heading = (f"{rank}", score, created, clean(result.label))
+    where = parts_in_words(result.place.places) if result.place else ""
+    name = "" if result.external_id == result.label else clean(result.external_id)
+    below = told(joined(" · ", filter(None, (where, name, result.retrieval_method))))
+    return Panel(
+        _passage(result, query, reader),
+        title=Text(" · ".join(filter(None, heading)), no_wrap=True, overflow="ellipsis"),
+        title_align="left",
+        subtitle=Text(clean(below), style="dim", no_wrap=True, overflow="ellipsis"),
+        subtitle_align="right",
+    )
+
+
+def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
+    """Show the match inside its context, its best sentences underlined or between marks.
+
+    The words of the question stand out by colour on a terminal. Of a long text, the part around the
+    best sentences is shown, without Markdown's own marks.
     """
-    config, results = answered.config, answered.response.results
-    if config is None or not results:
-        return Message.RETRIEVED_SCORE
-    lists = {name for result in results for name in result.retrieval_method.split("+")}
-    asked = answered.response.transformed
-    is_fused = len(lists) > 1 or bool(asked and (asked.sub_queries or asked.hypothetical_answer))
-    if config.fusion.method == "weighted" and is_fused:
-        return Message.RETRIEVED_RELATIVE
-    most = sum(own.weight for own in config.weighted.values()) / (config.fusion.rank_constant + 1)
-    is_rank = config.fusion.method == "rrf" and results[0].score <= most
-    return Message.RETRIEVED_RANKS if is_rank else Message.RETRIEVED_SCORE
+    from rich.text import Text
+
+    from rag_resources.core.markdown import marks_of
+    from rag_resources.core.wording import matches
+
+    text = clean(result.expanded_content)
+    start, end = result.matched_bounds
+    if result.matched_window:
+        offset = start - result.start_char
+        best_start, best_end = (own + offset for own in result.matched_window)
+    else:
+        best_start, best_end = start, end
+    first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
+    last = min(len(text), first + SHOWN_CHARS)
+    hidden = marks_of(text)
+    marks = not sys.stdout.isatty()
+
+    def part(begin: int, until: int) -> str:
+        places = range(max(begin, first), min(until, last))
+        return "".join(text[place] for place in places if place not in hidden)
+
+    shown = Text.assemble(
+        "…" if first else "",
+        (part(0, start), "dim"),
+        (part(start, best_start), "bold"),
+        "▸" if marks else "",
+        (part(best_start, best_end), "bold underline"),
+        "◂" if marks else "",
+        (part(best_end, end), "bold"),
+        (part(end, len(text)), "dim"),
+        "…" if last < len(text) else "",
+    )
+    if not marks:
+        for span in matches(shown.plain, query, reader):
+            shown.stylize("yellow", span.start, span.end)
+    return shown

@@ -137,14 +137,9 @@ class Message:
     CLI_LOADING: Template
     ASSIGNMENT_INVALID: Template
     RETRIEVED_DEGRADED: Template
-    RETRIEVED_RANKS: Template
-    RETRIEVED_RELATIVE: Template
     RETRIEVED_SCORE: Template
-    RETRIEVED_WORDS: Template
-    RETRIEVED_WORDS_OF_TAGS: Template
     RETRIEVED_COUNT: Template
     RETRIEVED_CACHED: Template
-    RETRIEVED_STAGES: Template
     RETRIEVED_SUB_QUERIES: Template
     RETRIEVED_HYPOTHETICAL: Template
     RETRIEVED_RERANKED: Template
