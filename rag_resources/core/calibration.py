@@ -22,8 +22,7 @@ from rag_resources.core.confidence import (
     Signals,
 )
 from rag_resources.core.fusion_config import Part
-from rag_resources.core.logistic import FeatureWeight, probability
-from rag_resources.core.logistic_training import fit_logistic
+from rag_resources.core.logistic import FeatureWeight, Name, probability
 from rag_resources.core.significance import (
     SEED,
     DifferenceInterval,
@@ -36,6 +35,8 @@ FOLDS = 10
 PENALTY = 0.01
 """L2 penalty; weak, because there are few signals and hundreds of questions. It was not tuned."""
 LEVEL = 0.05
+DECIMALS = 6
+"""Decimals of a fitted model; it is rounded so that a stored model gives the same probabilities."""
 FEWEST = 20
 """Fewest questions of either outcome; with fewer, the bands would be meaningless."""
 
@@ -242,6 +243,65 @@ def _fold(item: AskedQuestion) -> int:
 def _fit(cases: Sequence[AskedQuestion], claim: Claim) -> tuple[float, dict[Signal, FeatureWeight]]:
     rows = [item.known(claim) for item in cases]
     return fit_logistic(rows, [item.true[claim] for item in cases], penalty=PENALTY)
+
+
+def fit_logistic(
+    rows: Sequence[Mapping[Name, float]], outcomes: Sequence[bool], *, penalty: float
+) -> tuple[float, dict[Name, FeatureWeight]]:
+    """Fit a logistic regression of outcomes.
+
+    It minimises the mean of ``-log(probability of the outcome)`` plus ``penalty / 2 * |weights|²``
+    of the standardised values; the intercept is not penalised.
+
+    Args:
+        rows: The values of each case; at least one case.
+        outcomes: Whether it came true, in the same order.
+        penalty: > 0.
+
+    Returns:
+        The intercept, and the weight of each name of the rows.
+    """
+    from scipy.optimize import minimize
+
+    names = list(dict.fromkeys(name for own in rows for name in own))
+    values, means, scales = _standardise(rows, names)
+    design = np.column_stack([np.ones(len(values)), values])
+    wanted = np.array(outcomes, dtype=float)
+    shrunk = np.array([0.0, *[1.0] * len(names)])
+
+    def loss(weights: Values) -> tuple[float, Values]:
+        logits = design @ weights
+        slopes = design.T @ (1 / (1 + np.exp(-np.clip(logits, -500, 500))) - wanted) / len(wanted)
+        fitted = (np.logaddexp(0, logits) - wanted * logits).mean()
+        cost = penalty / 2 * float(shrunk @ weights**2)
+        return float(fitted) + cost, slopes + penalty * shrunk * weights
+
+    start = np.zeros(len(names) + 1)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8}).x
+    intercept, *rest = (round(float(value), DECIMALS) for value in found)
+    return intercept, {
+        name: FeatureWeight(weight=weight, mean=float(mean), scale=float(scale))
+        for name, weight, mean, scale in zip(names, rest, means, scales, strict=True)
+    }
+
+
+def _standardise(rows: Sequence[Mapping[Name, float]], names: Sequence[Name]) -> tuple[Values, ...]:
+    """Return the values as standardised columns, with their means and scales.
+
+    A missing value becomes 0, its mean. A column without spread keeps the scale 1.
+
+    Args:
+        rows: At least one value of each name.
+        names: The names of the columns.
+
+    Returns:
+        `(n_rows, n_names)`, and two of `(n_names,)`.
+    """
+    values = np.array([[own.get(name, np.nan) for name in names] for own in rows])
+    means = np.nanmean(values, axis=0).round(DECIMALS)
+    spreads = np.nanstd(values, axis=0).round(DECIMALS)
+    scales = np.where(spreads > 0, spreads, 1.0)
+    return np.nan_to_num((values - means) / scales), means, scales
 
 
 def _auc(values: Values, true: Truths) -> float:

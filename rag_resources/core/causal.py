@@ -5,7 +5,7 @@ markers are in `languages/es/rules/graph.toml`; names are found in `core.mention
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -64,14 +64,9 @@ _MARKERS = tuple(
 )
 
 
-def _any_of(markers: Iterable[CausalMarker]) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<!\w)(?:{'|'.join(rule.pattern for rule in markers)})(?!\w)", re.IGNORECASE
-    )
-
-
-_ANY_MARKER = _any_of(rules().graph.markers)
-_BEFORE_A_CAUSE = _any_of(rule for rule in rules().graph.markers if rule.order == "effect-first")
+_ANY_MARKER = re.compile(
+    rf"(?<!\w)(?:{'|'.join(rule.pattern for rule in rules().graph.markers)})(?!\w)", re.IGNORECASE
+)
 # Where a clause ends for good.
 _HARD = re.compile(r"[;:()\[\]«»“”—–\n…]|[.!]\W?[*_]|, (?:pero|aunque|sino|mientras)(?!\w)")
 _TRIM = " \t\r\n\u00a0,;:.…-–—*_>#()[]«»“”\"'!¡"
@@ -101,11 +96,6 @@ def find_statements(content: str) -> list[CausalStatement]:
         before = spans[number - 1] if number and _follows(content, spans, number) else None
         found.extend(_of_sentence(content, sentence, before))
     return _chained(found)
-
-
-def gives_cause(sentence: str) -> bool:
-    """Whether a sentence gives a cause, whether or not it tells of what ("It was because…")."""
-    return _BEFORE_A_CAUSE.search(sentence) is not None
 
 
 def event_key(content: str, span: Span) -> str:

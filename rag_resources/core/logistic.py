@@ -1,7 +1,7 @@
 """A logistic model over named features: its weights, and the probability that it gives.
 
 The confidence of a response (`core.confidence`) is such a model. Fitting one belongs in
-`core.logistic_training`.
+`core.calibration`.
 """
 
 import math

@@ -12,6 +12,7 @@ from rag_resources.core.calibration import (
     FEWEST,
     AskedQuestion,
     calibrate,
+    fit_logistic,
     measure,
     thirds,
 )
@@ -28,7 +29,6 @@ from rag_resources.core.confidence import (
 )
 from rag_resources.core.confidence_signals import answer_signals, signals_of
 from rag_resources.core.logistic import FeatureWeight, probability
-from rag_resources.core.logistic_training import fit_logistic
 from rag_resources.core.quotation import RankedSentence
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult, ScoredSpan
