@@ -1,8 +1,10 @@
 """Rows of `evaluation_results` and `evaluation_queries`."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -70,35 +72,34 @@ def insert_evaluation(
     """Store an evaluation with its questions, in the caller's transaction. Property 29."""
     evaluation_id = uuid4()
     figures = _figures(summary)
-    queries().insert_evaluation(
-        connection,
-        id=evaluation_id,
-        configuration=context.configuration,
-        config=Jsonb(context.config.model_dump(mode="json")),
-        config_hash=context.config.config_hash,
-        golden_hash=context.golden_hash,
-        model=context.config.model,
-        model_digest=context.model_digest,
-        index_version=context.index_version,
-        chunking_hashes=list(context.chunking_hashes),
-        run_id=context.run_id,
-        stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
-        breakdown=Jsonb(dict(summary.breakdown)),
-        contents=None if context.contents is None else Jsonb(context.contents),
-        measured_at=context.measured_at,
+    answers = summary.answers.figures.model_dump(mode="json") if summary.answers else None
+    evaluation = {
+        "id": evaluation_id,
+        "configuration": context.configuration,
+        "config": context.config.model_dump(mode="json"),
+        "config_hash": context.config.config_hash,
+        "golden_hash": context.golden_hash,
+        "model": context.config.model,
+        "model_digest": context.model_digest,
+        "index_version": context.index_version,
+        "chunking_hashes": context.chunking_hashes,
+        "run_id": context.run_id,
+        "stage_latencies": {name: asdict(values) for name, values in summary.stages.items()},
+        "breakdown": dict(summary.breakdown),
+        "contents": context.contents,
+        "measured_at": context.measured_at,
         **_judge_columns(summary.judgements),
-        **figures
-        | {
-            "page_metrics": _json_of(figures["page_metrics"]),
-            "answers": Jsonb(summary.answers.figures.model_dump(mode="json"))
-            if summary.answers
-            else None,
-        },
-    )
-    queries().insert_evaluation_query(
-        connection, [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
-    )
+        **figures | {"answers": answers},
+    }
+    queries().insert_evaluation(connection, evaluation=_row(evaluation))
+    questions = [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
+    queries().insert_evaluation_queries(connection, questions=_row(questions))
     return evaluation_id
+
+
+def _row(columns: Any) -> Jsonb:
+    """Return columns as JSON; ids and times as texts."""
+    return Jsonb(columns, dumps=partial(json.dumps, default=str))
 
 
 def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredEvaluation:
@@ -123,8 +124,7 @@ def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredE
 
 def latest_evaluation(connection: Connection, configuration: str) -> StoredEvaluation | None:
     """Return the newest evaluation of a configuration."""
-    row = queries().latest_evaluation(connection, configuration=configuration)
-    return stored_evaluation(row) if row else None
+    return next(iter(history_of(connection, [configuration], limit=1)), None)
 
 
 def fetch_evaluation(connection: Connection, evaluation_id: UUID) -> StoredEvaluation | None:
@@ -147,7 +147,9 @@ def list_evaluations(
     connection: Connection, *, config_hash: str | None, limit: int
 ) -> list[StoredEvaluation]:
     """Return the newest evaluations, of one configuration hash if it is given."""
-    rows = queries().list_evaluations(connection, config_hash=config_hash, row_limit=limit)
+    rows = queries().list_evaluations(
+        connection, configurations=None, config_hash=config_hash, row_limit=limit
+    )
     return [stored_evaluation(row) for row in rows]
 
 
@@ -155,10 +157,10 @@ def history_of(
     connection: Connection, configurations: Collection[str], *, limit: int
 ) -> list[StoredEvaluation]:
     """Return the newest evaluations of the given configurations, oldest first."""
-    rows = queries().history_of_configurations(
-        connection, configurations=list(configurations), row_limit=limit
+    rows = queries().list_evaluations(
+        connection, configurations=list(configurations), config_hash=None, row_limit=limit
     )
-    return [stored_evaluation(row) for row in rows]
+    return [stored_evaluation(row) for row in rows][::-1]
 
 
 def evaluations_outside_runs(
@@ -234,14 +236,14 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "category": outcome.golden.category,
         "difficulty": outcome.golden.difficulty,
         "relevant_note_ids": list(outcome.golden.relevant_note_ids),
-        "retrieved_note_ids": [UUID(note_id) for note_id in judged.distinct],
+        "retrieved_note_ids": list(judged.distinct),
         "first_relevant_rank": judged.first_relevant_rank,
-        "metrics": Jsonb(dict(summary.per_query[outcome.key])),
+        "metrics": dict(summary.per_query[outcome.key]),
         "latency_ms": outcome.latency_ms,
-        "stage_latencies": Jsonb(dict(outcome.stages)),
+        "stage_latencies": dict(outcome.stages),
         "degraded": list(outcome.degraded),
-        "error": Jsonb(to_stored(outcome.error)) if outcome.error else None,
-        "places": Jsonb([_place_row(place) for place in outcome.places]),
+        "error": to_stored(outcome.error) if outcome.error else None,
+        "places": [_place_row(place) for place in outcome.places],
         "first_relevant_passage_rank": summary.passages.first_ranks.get(outcome.key),
         "passage_metrics": _json_of(summary.passages.per_query.get(outcome.key)),
         "page_metrics": _json_of(summary.pages.per_query.get(outcome.key)),
@@ -250,8 +252,8 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
     }
 
 
-def _json_of(metrics: Mapping[str, float] | None) -> Jsonb | None:
-    return Jsonb(dict(metrics)) if metrics else None
+def _json_of(metrics: Mapping[str, float] | None) -> dict[str, float] | None:
+    return dict(metrics) if metrics else None
 
 
 def _place_row(place: LocatedPlace) -> dict[str, Any]:
@@ -269,7 +271,7 @@ def _citation_columns(answers: AnswerSummary | None, outcome: QueryOutcome) -> d
     own = answers.answers.get(outcome.key) if answers else None
     cited = own.citations if own else None
     return {
-        "citations": None if cited is None else Jsonb([list(map(_range, each)) for each in cited]),
+        "citations": None if cited is None else [list(map(_range, each)) for each in cited],
         "answer_metrics": _json_of(own.metrics) if own else None,
     }
 
@@ -303,7 +305,7 @@ def _answer_columns(judgements: JudgeSummary | None, outcome: QueryOutcome) -> d
         "faithfulness": judgement.faithfulness if judgement else None,
         "answer_relevance": judgement.answer_relevance if judgement else None,
         "unsupported_claims": list(judgement.unsupported) if judgement else None,
-        "judge_error": Jsonb(to_stored(judged.failure)) if judged and judged.failure else None,
+        "judge_error": to_stored(judged.failure) if judged and judged.failure else None,
     }
 
 

@@ -45,7 +45,7 @@ def old(rag: Rag, database_url: str, tmp_path: Path) -> str:
         '{"id": "borrador", "content": "Sin interés.", "created_at": "2025-04-02"}\n',
         "utf-8",
     )
-    done = rag(database_url, "ingest", "otras.jsonl", "--source-name", "otras", "--accept-settings")
+    done = rag(database_url, "ingest", "otras.jsonl", "--source-name", "otras", "--yes")
     assert done.code == 0, done.err
     execute(
         database_url,
