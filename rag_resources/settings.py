@@ -113,11 +113,6 @@ OptionalRate = Annotated[
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-# Only algorithms with a public key: with a shared secret, whoever verifies tokens could forge them.
-Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
-Algorithms = Annotated[
-    tuple[Algorithm, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)
-]
 
 
 _PATHS = (
@@ -140,18 +135,15 @@ class Settings(BaseSettings):
         database_direct_url: The same database without the pooler that `database_url` goes through;
             None: there is no pooler.
         database_read_url: Standbys of that server, from which questions are answered.
-        database_read_staleness_s: How far, in seconds, a standby may lag behind the primary.
         dagster_home: The folder of Dagster's instance; None uses one in `rag_home`.
         dagster_pg_url: Dagster's own database; None uses one on the same server.
         rag_postgres_bin: A folder with PostgreSQL binaries for the embedded server.
-        rag_postgres_port: Port of the embedded server; None uses a free one.
         notes_source: Folder or file of notes. None: the notes table is filled by others; or the
             sample is read, if `sample_by_default` and the database holds nothing else.
         notes_follow_links: Whether links to files outside that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or the URL of a page
             or sitemap that lists them. None: there are none.
-        documents_source_name: Name of their source, and of their notes'.
         documents_pattern: Takes metadata from paths, as `{partido}_{año}.pdf` does; None takes
             none.
         download: How documents of the web are downloaded; set `DOWNLOAD__PARALLEL` and so on.
@@ -193,13 +185,6 @@ class Settings(BaseSettings):
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
         expired_grace_hours: How long an expired note, already hidden, is kept.
         deleted_grace_days: How long a note that a person deleted can be restored.
-        retrieval_log_share: Share of the questions that the table `retrieval_log` keeps, without
-            their text.
-        retrieval_log_days: How many days it keeps them.
-        evaluation_detail_days: How long an evaluation keeps its questions in the database.
-        hnsw_min_rows: With fewer vectors, search is exact and there is no index.
-        contextual_index: Whether the contextual vectors of chunks have an index. Without one they
-            still score candidates; who searches them compares all.
         migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
         ui_host: Address of the Dagster webserver, which has no login of its own.
         ui_port: Port of the webserver; None uses a free one.
@@ -208,15 +193,12 @@ class Settings(BaseSettings):
         api_workers: Its processes; each has the models in memory.
         api_threads: Questions that each of them works on at once.
         api_queue: Questions that may wait in each; further ones are refused.
-        api_max_body_kb: Longest body of a request.
         api_rate_limit: Requests of each key, as `600/minute`; None sets no limit.
         jwt_jwks_url: Where a login service publishes the keys of its tokens; None takes no tokens.
         jwt_issuer: The issuer that a token must name.
         jwt_audience: The audience that a token must name.
-        jwt_algorithms: The allowed signature algorithms.
         jwt_tenant_claim: The claim that names the tenant.
         jwt_role_claim: The claim that names the role, or a list of roles.
-        api_tenants: Tenants that each process has open at once.
         query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
         query_topk_max: Most passages that it returns.
         query_similarity_threshold: Its lowest cosine; None uses the model's own threshold.
@@ -233,16 +215,13 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     database_direct_url: OptionalSecret = None
     database_read_url: Urls = ()
-    database_read_staleness_s: float = Field(5.0, ge=0.5, le=60)
     dagster_home: OptionalPath = None
     dagster_pg_url: SecretStr | None = None
     rag_postgres_bin: OptionalPath = None
-    rag_postgres_port: OptionalPort = None
     notes_source: OptionalPath = None
     notes_follow_links: bool = False
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     documents_source: OptionalText = None
-    documents_source_name: str = Field("documents", min_length=1, max_length=100)
     documents_pattern: OptionalText = None
     download: DownloadConfig = DownloadConfig()
     extraction: ExtractionConfig = ExtractionConfig()
@@ -275,11 +254,6 @@ class Settings(BaseSettings):
     tenant: str = Field("default", min_length=1, max_length=MAX_TENANT_CHARS)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
     deleted_grace_days: int = Field(7, ge=0, le=36_500)
-    evaluation_detail_days: int = Field(90, ge=0, le=36_500)
-    retrieval_log_share: float = Field(1.0, ge=0, le=1)
-    retrieval_log_days: int = Field(30, ge=1, le=36_500)
-    hnsw_min_rows: int = Field(1_000, ge=0)
-    contextual_index: bool = True
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None
@@ -288,15 +262,12 @@ class Settings(BaseSettings):
     api_workers: int = Field(1, ge=1, le=64)
     api_threads: int = Field(4, ge=1, le=20)
     api_queue: int = Field(32, ge=0, le=10_000)
-    api_max_body_kb: int = Field(1_024, ge=1, le=1_048_576)
     api_rate_limit: OptionalRate = None
     jwt_jwks_url: OptionalText = None
     jwt_issuer: OptionalText = None
     jwt_audience: OptionalText = None
-    jwt_algorithms: Algorithms = ("RS256", "ES256", "EdDSA")
     jwt_tenant_claim: str = Field("tenant", min_length=1, max_length=200)
     jwt_role_claim: str = Field("role", min_length=1, max_length=200)
-    api_tenants: int = Field(16, ge=1, le=1_000)
     query_topk_default: int = Field(5, ge=1, le=50)
     query_topk_max: int = Field(50, ge=1, le=50)
     query_similarity_threshold: OptionalShare = None
@@ -321,7 +292,7 @@ class Settings(BaseSettings):
             raise ValueError(Message.SETTINGS_JWT)
         return self
 
-    @field_validator("notes_source_name", "documents_source_name")
+    @field_validator("notes_source_name")
     @classmethod
     def _not_the_sample(cls, value: str) -> str:
         if value == SAMPLE_SOURCE:

@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from rag_resources.api import problems
 from rag_resources.api.admission import Admission
 from rag_resources.api.identity import Door
-from rag_resources.api.middleware import EveryRequest
+from rag_resources.api.middleware import MAX_BODY_KB, EveryRequest
 from rag_resources.api.routes import (
     answers,
     chat,
@@ -120,7 +120,7 @@ def build_app(settings: Settings) -> FastAPI:
     upload_kb = settings.extraction.file_mb * 1024 + FORM_KB
     app.add_middleware(
         EveryRequest,
-        max_body_kb=settings.api_max_body_kb,
+        max_body_kb=MAX_BODY_KB,
         longer=dict.fromkeys(documents.PATHS, upload_kb),
     )
 

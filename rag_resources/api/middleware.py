@@ -15,6 +15,9 @@ from rag_resources.api.metrics import DURATION, REQUESTS
 from rag_resources.api.problems import ProblemError, problem_response
 from rag_resources.core.messages import Message as Said
 
+MAX_BODY_KB = 1_024
+"""Longest body of a request that is no upload."""
+
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _WATCHED = frozenset(("/healthz", "/readyz", "/metrics"))
 """Asked every few seconds by what watches the server: only their failures are logged."""

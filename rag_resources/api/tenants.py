@@ -13,6 +13,9 @@ from rag_resources.application import Application, Switch, open_application
 from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 
+OPEN_TENANTS = 16
+"""Tenants that a process has open at once."""
+
 
 @dataclass
 class _Open:
@@ -64,7 +67,7 @@ class Tenants:
         return self._open[tenant]
 
     def _make_room(self) -> None:
-        if len(self._open) < self._settings.api_tenants:
+        if len(self._open) < OPEN_TENANTS:
             return
         idle = next((name for name, entry in self._open.items() if not entry.users), None)
         if idle is None:

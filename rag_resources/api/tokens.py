@@ -22,6 +22,8 @@ OUTAGE_S = 86_400
 """How long published keys are used while the service does not answer."""
 TIMEOUT_S = 5.0
 LEEWAY_S = 30
+# Only those with a public key: with a shared secret, whoever verifies tokens could forge them.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA")
 """Tolerated difference of the clocks."""
 _MOST_TENANT_CHARS = 100
 
@@ -69,7 +71,7 @@ class Tokens:
             claims = jwt.decode(
                 token,
                 key,
-                algorithms=list(settings.jwt_algorithms),
+                algorithms=list(ALGORITHMS),
                 audience=settings.jwt_audience,
                 issuer=settings.jwt_issuer,
                 leeway=LEEWAY_S,

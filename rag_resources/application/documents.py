@@ -69,6 +69,10 @@ def reader_version(config: ExtractionConfig) -> str:
     return canonical_hash(readers(config))
 
 
+SOURCE = "documents"
+"""The source of the documents that `DOCUMENTS_SOURCE` names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Documents:
     """The documents of a database."""
@@ -116,7 +120,7 @@ class Documents:
             files,
             found,
             tenant=self.settings.tenant,
-            source=self.settings.documents_source_name,
+            source=SOURCE,
             config=self.config,
         )
 
@@ -126,7 +130,7 @@ class Documents:
         if not is_web(source):
             return folder_files(Path(source), pattern=pattern)
         addresses = list(web_addresses(source, self.settings.download, pattern=pattern))
-        named = {"tenant": self.settings.tenant, "source": self.settings.documents_source_name}
+        named = {"tenant": self.settings.tenant, "source": SOURCE}
         with self.database.transaction() as connection:
             announce(
                 connection,
@@ -157,7 +161,7 @@ class Documents:
                 list_addresses(
                     connection,
                     tenant=self.settings.tenant,
-                    source=self.settings.documents_source_name,
+                    source=SOURCE,
                 )
             )
 
@@ -168,7 +172,7 @@ class Documents:
                 connection,
                 addresses,
                 tenant=self.settings.tenant,
-                source=self.settings.documents_source_name,
+                source=SOURCE,
             )
 
     def extract(self, window: TimeWindow) -> ExtractReport:

@@ -313,8 +313,7 @@ class Evaluations:
         if not self.settings.keeps_files:
             return None
         files = open_files(self.settings.files_address)
-        keep_days = self.settings.evaluation_detail_days
-        moved = archive_questions(self.database, files, keep_days=keep_days, progress=progress)
+        moved = archive_questions(self.database, files, progress=progress)
         return moved, files.where()
 
     def connections(self) -> PoolStatistics:

@@ -15,6 +15,7 @@ from rag_resources.core.evidence import Evidence
 from rag_resources.core.texts import Text
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
+from rag_resources.retrieval.log import KEPT_DAYS
 from rag_resources.serving.promotion import (
     PromotionOutcome,
     needing_evaluation,
@@ -72,9 +73,7 @@ class ServingConfiguration:
     def retrievals(self) -> RetrievalHistory:
         """Return the latencies of the logged questions of the last days."""
         with self.database.snapshot() as connection:
-            return read_retrievals(
-                connection, self.settings.tenant, days=self.settings.retrieval_log_days
-            )
+            return read_retrievals(connection, self.settings.tenant, days=KEPT_DAYS)
 
     def promotion(self) -> Promotion | None:
         """Return the last promotion; None before the first."""
@@ -148,12 +147,7 @@ class ServingConfiguration:
                     raise
                 _log.info("promotion_overtaken", reason=str(error), pause_s=pause_s)
                 time.sleep(pause_s)
-        index_model_that_serves(
-            self.database,
-            outcome.evaluation.model,
-            min_rows=self.settings.hnsw_min_rows,
-            contextual=self.settings.contextual_index,
-        )
+        index_model_that_serves(self.database, outcome.evaluation.model)
         return replace(outcome, evaluated_again=tuple(item.name for item in again))
 
     def _evaluate_again(

@@ -99,12 +99,7 @@ class Tenants:
             InvalidParameterError: There is no tenant of this name.
         """
         self.find(name)
-        return give_own_indexes(
-            self.database,
-            name,
-            min_rows=self.settings.hnsw_min_rows,
-            contextual=self.settings.contextual_index,
-        )
+        return give_own_indexes(self.database, name)
 
     def demote(self, name: str) -> None:
         """Drop the vector indexes that only this tenant has.

@@ -39,7 +39,7 @@ class VectorKind:
     queue: NoteQueue
     register: Callable[[Connection, str, Settings], None]
     embed: Callable[[Database, Embedder, Settings, TimeWindow, Progress], EmbedReport]
-    ensure_indexes: Callable[[Database, ModelInfo, Settings], list[str]]
+    ensure_indexes: Callable[[Database, ModelInfo], list[str]]
     count_gaps: Callable[[Connection, ModelInfo, TimeWindow], Gaps | WindowGaps]
     verify: Callable[[Database, Embedder, TimeWindow], VectorState]
 
@@ -50,9 +50,7 @@ EMBEDDINGS = VectorKind(
     embed=lambda database, embedder, _settings, window, progress: embed_chunks(
         database, embedder, window, progress=progress
     ),
-    ensure_indexes=lambda database, info, settings: ensure_vector_indexes(
-        database, info, min_rows=settings.hnsw_min_rows, contextual=settings.contextual_index
-    ),
+    ensure_indexes=ensure_vector_indexes,
     count_gaps=count_gaps,
     verify=verify_embeddings,
 )
@@ -66,9 +64,7 @@ WINDOWS = VectorKind(
     embed=lambda database, embedder, settings, window, progress: embed_windows(
         database, embedder, settings.windows, window, progress=progress
     ),
-    ensure_indexes=lambda database, info, settings: ensure_window_indexes(
-        database, info, min_rows=settings.hnsw_min_rows
-    ),
+    ensure_indexes=ensure_window_indexes,
     count_gaps=count_window_gaps,
     verify=verify_windows,
 )
@@ -122,7 +118,7 @@ class ChunkVectors:
         with self.database.transaction() as connection:
             refresh_statuses(connection)
         info = self.embedder(model).info
-        if self.kind.ensure_indexes(self.database, info, self.settings):
+        if self.kind.ensure_indexes(self.database, info):
             with self.database.transaction() as connection:
                 bump_index_version(connection)
 

@@ -278,8 +278,6 @@ class Application:
             self.database.as_(Access.WRITER),
             self.caches,
             tenant=self.settings.tenant,
-            share=self.settings.retrieval_log_share,
-            keep_days=self.settings.retrieval_log_days,
             on_lost=self.on_lost,
         )
 

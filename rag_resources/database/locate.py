@@ -16,6 +16,8 @@ from rag_resources.settings import Settings
 
 APPLICATION_DATABASE = "rag"
 DAGSTER_DATABASE = "dagster"
+STALENESS_S = 5.0
+"""How far a standby may lag behind the primary."""
 
 
 def embedded_server(settings: Settings) -> EmbeddedServer:
@@ -147,15 +149,13 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
         parse_url(url, variable="DATABASE_READ_URL")
     standbys = [database_at(settings, url).as_(Access.READER) for url in urls]
     primary = primary.as_(Access.READER)
-    return Readers(primary, standbys, staleness_s=settings.database_read_staleness_s).open()
+    return Readers(primary, standbys, staleness_s=STALENESS_S).open()
 
 
 def _server(settings: Settings) -> EmbeddedServer:
     if settings.rag_home.exists():
         settings.ensure_home()  # It exists already; this only reports that it cannot be used.
-    return EmbeddedServer(
-        settings.rag_home, port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
-    )
+    return EmbeddedServer(settings.rag_home, binaries=settings.rag_postgres_bin)
 
 
 def _embedded_url(settings: Settings, name: str) -> str:

@@ -27,7 +27,7 @@ from rag_resources.database.account import choose_place, make_folder, server_acc
 from rag_resources.database.binaries import Binaries, usable_binaries
 from rag_resources.database.cluster import ROLE, Cluster, advice
 from rag_resources.database.faults import database_fault
-from rag_resources.database.ports import HOST, becomes_free, choose_port
+from rag_resources.database.ports import HOST, choose_port
 from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
 from rag_resources.files import write_atomically
@@ -90,16 +90,12 @@ class EmbeddedServer:
 
     Args:
         home: The folder of the state; created if missing.
-        port: Use exactly this port; by default a free one is chosen once and kept.
         binaries: Folder of the PostgreSQL programs; by default those of the installed wheel.
     """
 
-    def __init__(
-        self, home: Path, *, port: int | None = None, binaries: Path | None = None
-    ) -> None:
+    def __init__(self, home: Path, *, binaries: Path | None = None) -> None:
         self._home = home.resolve()
         self._folder = state_folder(self._home)
-        self._port = port
         self._binaries = binaries
 
     def up(self) -> None:
@@ -268,12 +264,6 @@ class EmbeddedServer:
         cluster = self._cluster(record)
         if cluster.postmaster() is None:
             return False
-        if self._port not in (None, record.port):
-            raise EmbeddedServerError(
-                Message.SERVER_ON_OTHER_PORT.format(running=record.port, wanted=self._port),
-                running=record.port,
-                wanted=self._port,
-            )
         return self._answers_a_query(cluster)
 
     def _answers_a_query(self, cluster: Cluster) -> bool:
@@ -316,10 +306,7 @@ class EmbeddedServer:
         cluster.require_version(binaries)
         kept = record.port if record else None
         while True:
-            if self._port is not None and not becomes_free(self._port):
-                taken = Message.SERVER_PORT_TAKEN.format(port=self._port)
-                raise EmbeddedServerError(taken, port=self._port)
-            port = self._port or choose_port(kept)
+            port = choose_port(kept)
             self._note(cluster, port, binaries)
             try:
                 self._launch(cluster, binaries, port)
@@ -361,7 +348,7 @@ class EmbeddedServer:
         deadline = time.monotonic() + ORPHANS_SECONDS
         while not self._wait_until_ready(cluster, cluster.launch(binaries, port)):
             log = cluster.log_tail()
-            if "could not bind" in log and self._port is None:
+            if "could not bind" in log:
                 raise _PortTakenError
             # Backends of a killed server finish their query before they exit.
             orphans = "pre-existing shared memory block" in log

@@ -14,6 +14,9 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 from rag_resources.files import Files
 
+KEPT_DAYS = 90
+"""How long an evaluation keeps its questions in the database."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
@@ -27,7 +30,7 @@ def archive_questions(
     database: Database,
     files: Files,
     *,
-    keep_days: int,
+    keep_days: int = KEPT_DAYS,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ArchiveReport:
     """Move the questions of old evaluations to files, one file each (`archive_name`).

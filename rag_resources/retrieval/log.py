@@ -4,7 +4,6 @@ The rows are in `store.retrieval_log`; failures of a retrieval are logged in `re
 """
 
 import logging
-import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -23,6 +22,8 @@ from rag_resources.store.retrieval_log import (
     insert_retrievals,
 )
 
+KEPT_DAYS = 30
+"""How long a question is kept."""
 EVERY_S = 0.5
 """How long questions are collected: a transaction for each costs as much as a third of a search."""
 
@@ -36,8 +37,6 @@ class RetrievalLog:
         database: Where the table is.
         caches: Whose hits and misses are recorded.
         tenant: The tenant whose questions they are.
-        share: Share of the questions that is written, in [0, 1].
-        keep_days: Rows older than this are deleted, >= 1.
         write_ms: Longest time of a write.
         on_lost: As of `BackgroundWriter`.
     """
@@ -48,16 +47,12 @@ class RetrievalLog:
         caches: Caches,
         *,
         tenant: str,
-        share: float,
-        keep_days: int,
         write_ms: float = WRITE_MS,
         on_lost: Callable[[str, int], None] = ignore_lost,
     ) -> None:
         self._database = database
         self._caches = caches
         self._tenant = tenant
-        self._share = share
-        self._keep_days = keep_days
         self._process = uuid4()
         self._writer: BackgroundWriter[RetrievalRecord] = BackgroundWriter(
             database,
@@ -74,7 +69,7 @@ class RetrievalLog:
         response: RetrievalResponse,
         filters: RetrievalFilters | None = None,
     ) -> None:
-        """Log a question, and queue its row if it is in the sample; does no input or output.
+        """Log a question, and queue its row; does no input or output.
 
         Its text, its filters and the scores of the passages are only in DEBUG records.
         """
@@ -95,8 +90,6 @@ class RetrievalLog:
                 filters=filters.model_dump(mode="json", exclude_defaults=True) if filters else {},
                 scores={str(each.chunk_id): round(each.score, 4) for each in response.results},
             )
-        if random.random() >= self._share:  # noqa: S311 -- a sample, not a secret
-            return
         self._writer.put(
             RetrievalRecord(
                 answered_at=datetime.now(UTC),
@@ -135,4 +128,4 @@ class RetrievalLog:
                 "connections_lost": pool.connections_lost,
             },
         )
-        insert_retrievals(connection, process, records, keep_days=self._keep_days)
+        insert_retrievals(connection, process, records, keep_days=KEPT_DAYS)

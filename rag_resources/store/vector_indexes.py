@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -27,6 +27,8 @@ INDEX_PATIENCE_S = 4 * 3600.0
 LIVE_INSERT_COST = 6
 """Cost of inserting a vector into a live index, as a multiple of its cost in an index build."""
 
+MIN_ROWS = 1_000
+"""With fewer vectors a search is exact, and a model has no index."""
 EXACT_ROWS = 200_000
 """Above this many vectors search is never exact, even during a backfill."""
 
@@ -54,7 +56,6 @@ _CHUNKS = _Family(
     count_chunk_vectors,
     "chunk",
 )
-_CHUNKS_ALONE = replace(_CHUNKS, columns=("embedding",))
 _WINDOWS = _Family(
     "chunk_windows",
     ("embedding",),
@@ -64,7 +65,7 @@ _WINDOWS = _Family(
 
 
 def ensure_vector_indexes(
-    database: Database, info: ModelInfo, *, min_rows: int, contextual: bool = True
+    database: Database, info: ModelInfo, *, min_rows: int | None = None
 ) -> list[str]:
     """Build the missing HNSW indexes of a model's chunks, if it has enough rows to need them.
 
@@ -81,8 +82,7 @@ def ensure_vector_indexes(
     Args:
         database: Open.
         info: The model.
-        min_rows: With fewer vectors there is no index.
-        contextual: Whether contextual vectors get one, too; the index takes half of the time.
+        min_rows: With fewer vectors there is no index; None: `MIN_ROWS`.
 
     Returns:
         The names of the indexes built now.
@@ -91,15 +91,19 @@ def ensure_vector_indexes(
         IndexingError: Another run took too long to build them.
         ModelMissingError: The model was retired meanwhile.
     """
-    return _ensure(database, info, _CHUNKS if contextual else _CHUNKS_ALONE, min_rows)
+    return _ensure(database, info, _CHUNKS, min_rows)
 
 
-def ensure_window_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
+def ensure_window_indexes(
+    database: Database, info: ModelInfo, *, min_rows: int | None = None
+) -> list[str]:
     """Build the missing HNSW index of a model's windows; else as `ensure_vector_indexes`."""
     return _ensure(database, info, _WINDOWS, min_rows)
 
 
-def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int) -> list[str]:
+def _ensure(
+    database: Database, info: ModelInfo, family: _Family, min_rows: int | None
+) -> list[str]:
     table = f"{family.table}_{info.name}"
     built: list[str] = []
     with database.autocommit() as connection, _index_claim(connection, table):
@@ -108,7 +112,7 @@ def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int)
         if not queries().is_analyzed(connection, table_name=table, row_count=rows):
             connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         backfill = queries().fetch_backfill(connection, model=info.name, kind=family.kind)
-        if not _are_due(backfill, rows, min_rows):
+        if not _are_due(backfill, rows, MIN_ROWS if min_rows is None else min_rows):
             return built
         owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
         for column in family.columns:
@@ -141,9 +145,7 @@ def _index_name(table: str, column: str, tenant: str | None) -> str:
     return f"own_hnsw_{digest[:_NAME_CHARS]}"
 
 
-def give_own_indexes(
-    database: Database, tenant: str, *, min_rows: int, contextual: bool = True
-) -> list[str]:
+def give_own_indexes(database: Database, tenant: str) -> list[str]:
     """Build HNSW indexes over the vectors of one tenant alone, for every model.
 
     In an index of all tenants' vectors, a search finds the nearest of all tenants, and too few of
@@ -161,13 +163,7 @@ def give_own_indexes(
         queries().want_own_indexes(connection, tenant=tenant)
         names = [row.name for row in queries().list_models(connection)]
         models = [name for name in names if fetch_model(connection, name)]
-    return [
-        index
-        for model in models
-        for index in index_model_that_serves(
-            database, model, min_rows=min_rows, contextual=contextual
-        )
-    ]
+    return [index for model in models for index in index_model_that_serves(database, model)]
 
 
 def take_own_indexes(database: Database, tenant: str) -> None:
@@ -219,9 +215,7 @@ def _are_due(backfill: Any, rows: int, min_rows: int) -> bool:
     return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)
 
 
-def index_model_that_serves(
-    database: Database, model: str, *, min_rows: int, contextual: bool = True
-) -> list[str]:
+def index_model_that_serves(database: Database, model: str) -> list[str]:
     """Build the missing indexes of a model that was just made to serve.
 
     A model that does not serve may go without indexes until its backfill is nearly done.
@@ -229,11 +223,8 @@ def index_model_that_serves(
     with database.transaction() as connection:
         info = require_model(connection, model)
         has_windows = bool(count_windows(connection, model))
-    built = ensure_vector_indexes(database, info, min_rows=min_rows, contextual=contextual)
-    return [
-        *built,
-        *(ensure_window_indexes(database, info, min_rows=min_rows) if has_windows else []),
-    ]
+    built = ensure_vector_indexes(database, info)
+    return [*built, *(ensure_window_indexes(database, info) if has_windows else [])]
 
 
 @contextmanager

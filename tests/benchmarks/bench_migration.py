@@ -37,10 +37,9 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.settings import Settings
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
-from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vector_indexes import MIN_ROWS, ensure_vector_indexes
 from tests.benchmarks.corpus import MODEL, MONTHS, Corpus, FastEmbedder, StoredEmbedder
 from tests.benchmarks.costs import Cost, Meter
 from tests.benchmarks.dagster_run import RunCost, measure_run
@@ -53,7 +52,6 @@ MONTH = timedelta(days=30)
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYTHING = TimeWindow(FIRST, FIRST + MONTHS * MONTH)
 MONTHS_PER_RUN = 6
-MIN_ROWS: int = Settings.model_fields["hnsw_min_rows"].default
 CONFIG = ChunkingConfig()
 QUESTIONS = 200
 INDEXES = [f"chunk_embeddings_{MODEL.name}_{c}_hnsw" for c in ("embedding", "contextual_embedding")]

@@ -142,7 +142,7 @@ class Bench:
             with progress(f"{title}: {model}", total=2 * len(dataset.notes)) as advance:
                 embed_chunks(database, embedder, EVERYTHING, progress=advance)
                 embed_notes(database, embedder, EVERYTHING, progress=advance)
-            ensure_vector_indexes(database, embedder.info, min_rows=self._settings.hnsw_min_rows)
+            ensure_vector_indexes(database, embedder.info)
             if any(own.config.searches_windows for own in self._variants.values()):
                 self._cut(database, embedder)
             note(f"{title}: indexed with {model}")
@@ -153,7 +153,7 @@ class Bench:
         with database.transaction() as connection:
             register_windows(connection, info.name, windows_hash=windows_hash(cutting))
         embed_windows(database, embedder, cutting, EVERYTHING)
-        ensure_window_indexes(database, info, min_rows=self._settings.hnsw_min_rows)
+        ensure_window_indexes(database, info)
 
     def _evaluate(
         self, database: Database, questions: Sequence[GoldenEntry], title: str

@@ -202,7 +202,7 @@ class Bench:
         if len(waiting) != len(late) or not late:  # An earlier run did not leave them so.
             chunk_window(database, EVERYTHING, settings.chunking)
         embed_chunks(database, self.embedder(MODEL), EVERYTHING)
-        ensure_vector_indexes(database, info, min_rows=settings.hnsw_min_rows)
+        ensure_vector_indexes(database, info)
         ingest(database, fresh, tenant=tenant, source="bench")
         for embedder in (self.embedder(MODEL), whole):
             embed_notes(database, embedder, EVERYTHING)
@@ -222,7 +222,7 @@ class Bench:
         with database.transaction() as connection:
             register_windows(connection, MODEL, windows_hash=windows_hash(config))
         made = embed_windows(database, embedder, config, EVERYTHING).vectors
-        ensure_window_indexes(database, embedder.info, min_rows=self._settings.hnsw_min_rows)
+        ensure_window_indexes(database, embedder.info)
         return made
 
     def ask(self, database: Database, label: str, config: RetrievalConfig) -> QueryMetrics:

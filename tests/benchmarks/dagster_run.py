@@ -75,9 +75,7 @@ def measure_run(home: Path) -> RunCost:
                 update_statistics(connection)
             for key in reversed(keys):
                 embed_chunks(application.database, embedder, month_window(key))
-            ensure_vector_indexes(
-                application.database, embedder.info, min_rows=settings.hnsw_min_rows
-            )
+            ensure_vector_indexes(application.database, embedder.info)
             bare_s = time.perf_counter() - begun
     finally:
         embedded_server(settings).down()

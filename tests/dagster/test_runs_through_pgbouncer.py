@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from dagster_project import (
     CANDIDATE,
     CHUNKS,
@@ -19,6 +20,7 @@ from rag_assets.runs.liveness import alive
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
+from rag_resources.store import vector_indexes
 from tests.databases import cloned
 from tests.pgbouncer import PgBouncer
 
@@ -29,8 +31,10 @@ def test_the_months_are_indexed_and_evaluated_through_pgbouncer(
     dagster_template: str,
     corpus: Corpus,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ingestion, indexing, the same months one by one, evaluation; locks of runs go around it."""
+    monkeypatch.setattr(vector_indexes, "MIN_ROWS", 1)
     folder = tmp_path / "pgbouncer"
     folder.mkdir()
     own = corpus.copy(tmp_path)
@@ -39,7 +43,7 @@ def test_the_months_are_indexed_and_evaluated_through_pgbouncer(
         cloned(server, template_database, dagster_template) as (database, dagster),
     ):
         url, direct_url = pgbouncer.dsn(database), server.dsn(database)
-        others = {"DATABASE_DIRECT_URL": direct_url, "HNSW_MIN_ROWS": "1"}
+        others = {"DATABASE_DIRECT_URL": direct_url}
         with opened(tmp_path / "home", url, server.dsn(dagster), own, **others) as project:
             keys = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
             for months in (MONTHS, *([month] for month in MONTHS)):

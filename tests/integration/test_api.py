@@ -87,7 +87,7 @@ def api(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServe
     """A server that has no keys yet, with short limits."""
     folder = tmp_path_factory.mktemp("api")
     files = (folder / "files").as_uri()
-    with serving(folder, url, API_MAX_BODY_KB="64", FILES_URL=files) as running:
+    with serving(folder, url, FILES_URL=files) as running:
         yield running
 
 
@@ -258,7 +258,7 @@ def test_a_body_that_is_no_object_is_refused(
 
 def test_a_body_has_a_limit(api: ApiServer) -> None:
     """Also one that does not say its length, as it arrives."""
-    long = b"x" * 70_000
+    long = b"x" * 1_100_000
     problem(api.client.post("/v1/retrieve", content=long), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     english = {"accept-language": "en"}
     response = api.client.post("/v1/retrieve", content=iter([long]), headers=english)

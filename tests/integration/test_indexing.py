@@ -1108,18 +1108,6 @@ def test_vector_indexes_are_built_once_and_only_when_needed(database: Database) 
     assert after == before
 
 
-def test_contextual_vectors_may_go_without_an_index(database: Database) -> None:
-    """One that they have stays."""
-    info = HashEmbedder().info
-    register(database, HashEmbedder())
-    add_vectors(database, info, 30)
-
-    assert ensure_vector_indexes(database, info, min_rows=1, contextual=False) == INDEXES[:1]
-    assert ensure_vector_indexes(database, info, min_rows=1) == INDEXES[1:]
-    assert ensure_vector_indexes(database, info, min_rows=1, contextual=False) == []
-    assert valid_indexes(database) == dict.fromkeys(INDEXES, True)
-
-
 def test_index_of_an_interrupted_build_is_replaced(database: Database) -> None:
     """A build that waits for another transaction is cancelled and leaves its index invalid."""
     embedder = HashEmbedder()

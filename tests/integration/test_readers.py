@@ -14,6 +14,7 @@ from rag_resources.api.gauges import read_gauges
 from rag_resources.application import Application, open_application
 from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.core.types import NoteRecord
+from rag_resources.database import locate
 from rag_resources.database.pool import Database
 from rag_resources.database.readers import PROBE_S, Readers
 from rag_resources.database.server import EmbeddedServer
@@ -141,16 +142,20 @@ def test_what_belongs_together_is_read_from_one_server(readers: Readers) -> None
 
 
 def test_the_whole_application_answers_from_a_standby_and_writes_to_the_primary(
-    database: Database, database_url: str, standby: Standby, tmp_path: Path
+    database: Database,
+    database_url: str,
+    standby: Standby,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A note is found once the standby has it; the log of questions is written on the primary."""
+    monkeypatch.setattr(locate, "STALENESS_S", 60)
     name = urlsplit(database_url).path.lstrip("/")
     settings = Settings(
         _env_file=None,
         rag_home=tmp_path,
         database_url=database_url,
         database_read_url=standby.dsn(name),
-        database_read_staleness_s=60,
     )
     with open_application(settings) as application:
         assert application.readers is not None

@@ -1,6 +1,5 @@
 """The log of the questions: what it keeps, for how long, and that no question depends on it."""
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +34,6 @@ RESPONSE = RetrievalResponse((), QUESTION, "fulltext", "e5_small", 12.5, {"searc
 def build(database: Database, **changes: Any) -> RetrievalLog:
     options: dict[str, Any] = {
         "tenant": "ana",
-        "share": 1.0,
-        "keep_days": 30,
         "write_ms": GENEROUS_MS,
     }
     return RetrievalLog(database, **{"caches": build_caches(None)} | options | changes)
@@ -110,26 +107,20 @@ def test_the_asset_shows_the_questions_or_that_there_are_none(
     assert shown() == 1
 
 
-def test_old_questions_are_deleted_and_a_share_is_kept(database: Database) -> None:
+def test_old_questions_are_deleted(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO retrieval_log (tenant_id, answered_at, process, config_hash, strategy,"
             " model, latency_ms, stage_latencies, results, degraded, failed, cached, caches, pool)"
             " SELECT 'ana', now() - make_interval(days => age), gen_random_uuid(), 'old', 's',"
-            " 'm', 1, '{}', 0, '{}', false, false, '{}', '{}' FROM unnest(ARRAY[6, 8]) AS age"
+            " 'm', 1, '{}', 0, '{}', false, false, '{}', '{}' FROM unnest(ARRAY[29, 31]) AS age"
         )
-    none = build(database, share=0.0)
-    none.record(CONFIG, RESPONSE)
-    none.close()
-    assert len(written(database)) == 2
-    random.seed(18)
-    half = build(database, share=0.5, keep_days=7)
-    for _ in range(100):
-        half.record(CONFIG, RESPONSE)
-    half.close()
+    log = build(database)
+    log.record(CONFIG, RESPONSE)
+    log.close()
     rows = written(database)
     assert sum(",old," in row for row in rows) == 1
-    assert 30 < len(rows) - 1 < 70
+    assert len(rows) == 2
 
 
 def skipped(logs: list[EventDict]) -> list[EventDict]:

@@ -349,18 +349,6 @@ def test_kept_port_in_use_is_replaced(start: StartServer) -> None:
         assert query(instance, "SELECT 1") == [(1,)]
 
 
-def test_explicit_port_in_use_is_an_error(start: StartServer, open_folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(EmbeddedServerError, match=f"El puerto {port} ya lo usa otro programa"):
-            start(port=port)
-
-    instance = start(port=port)
-    assert instance.status().port == port
-    with pytest.raises(EmbeddedServerError, match="ya está en marcha en el puerto"):
-        EmbeddedServer(open_folder / "home", port=port + 1).up()
-
-
 @pytest.mark.parametrize(
     "name",
     ["notas de Begoña, «casa» y $HOME'\"", f"{'largo-' * 20}/{'muy-' * 20}"],

@@ -13,6 +13,7 @@ from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Access, Connection, Database
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
+from rag_resources.store import vector_indexes
 from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.search import SearchScope, compose_search, plan_search
 from tests.command_line import Outcome, call_rag, isolate
@@ -44,7 +45,8 @@ def rag(
     database_url: str,
 ) -> Callable[..., Outcome]:
     """Call `rag` on the database, where few vectors have an index already."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, HNSW_MIN_ROWS="1", GOLDEN_SOURCE="")
+    monkeypatch.setattr(vector_indexes, "MIN_ROWS", 1)
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
     return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
 
 

@@ -81,7 +81,6 @@ def api(url: str, proxy: TcpProxy, keys: dict[str, str], folder: Path) -> Iterat
         dsn,
         FILES_URL=(folder / "files").as_uri(),
         EXTRACTION__FILE_MB="1",
-        API_MAX_BODY_KB="64",
     ) as running:
         yield running
 

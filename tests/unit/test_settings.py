@@ -63,7 +63,7 @@ def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_empty_variable_is_as_if_it_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = load_settings()
-    for name in ("RAG_HOME", "RAG_CONFIGURATIONS", "RAG_POSTGRES_BIN", "RAG_POSTGRES_PORT"):
+    for name in ("RAG_HOME", "RAG_CONFIGURATIONS", "RAG_POSTGRES_BIN", "UI_PORT"):
         monkeypatch.setenv(name, "")
     for name in ("UI_PORT", "DATABASE_URL"):
         monkeypatch.setenv(name, "")
@@ -183,10 +183,10 @@ def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch)
             ["NOTES_SOURCE_NAME: «sample» es el nombre de la muestra; elige otro"],
         ),
         (
-            {"UI_PORT": "65536", "RAG_POSTGRES_PORT": "uno"},
+            {"UI_PORT": "65536", "API_PORT": "uno"},
             [
-                "RAG_POSTGRES_PORT: «uno» no es un número entero",
                 "UI_PORT: 65536 es mayor que el máximo, 65535",
+                "API_PORT: «uno» no es un número entero",
             ],
         ),
     ],

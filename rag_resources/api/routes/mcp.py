@@ -26,6 +26,7 @@ from starlette.types import Receive, Scope, Send
 from rag_resources.api.agents import AskNotes, GetNote, SearchNotes, ask, get, search
 from rag_resources.api.bodies import Body
 from rag_resources.api.identity import Searcher
+from rag_resources.api.middleware import MAX_BODY_KB
 from rag_resources.api.problems import ProblemError, invalid_request, problem_of
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -59,7 +60,7 @@ def build_sessions(settings: Settings) -> StreamableHTTPSessionManager:
         stateless=True,
         # Keys and the Host header are checked by our own `Door`.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=settings.api_max_body_kb * 1024,
+        max_request_body_size=MAX_BODY_KB * 1024,
     )
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from inspect import signature
 from uuid import UUID
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
@@ -85,15 +84,11 @@ class BrainSync:
         with self._database.transaction() as connection:
             update_statistics(connection)
         embed_chunks(self._database, self._embedder, EVERYTHING)
-        info, min_rows = self._embedder.info, self._settings.hnsw_min_rows
-        # As a peer, who has one vector and one index: CONTEXTUAL_INDEX leaves the second one out.
-        options = {"contextual": self._config.contextual}
-        if "contextual" not in signature(ensure_vector_indexes).parameters:
-            options = {}  # An earlier commit, which takes part as `before`.
-        ensure_vector_indexes(self._database, info, min_rows=min_rows, **options)
+        info = self._embedder.info
+        ensure_vector_indexes(self._database, info)
         if self._config.searches_windows:
             embed_windows(self._database, self._embedder, WINDOWS, EVERYTHING)
-            ensure_window_indexes(self._database, info, min_rows=min_rows)
+            ensure_window_indexes(self._database, info)
 
     def client(self) -> Search:
         """Clients share a pipeline, which is made for that."""
