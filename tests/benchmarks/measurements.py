@@ -55,7 +55,7 @@ def _until(lines: list[str], end: str) -> list[str]:
     for line in lines:
         if line.startswith(end) if end else not line.strip():
             break
-        found.append(line)
+        found.append(line.rstrip())
     return found
 
 
