@@ -223,8 +223,6 @@ def print_results(
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
     print_table(compared.columns, compared.rows, title=compared.title)
-    if by_passage := max((item.passage_queries for item in latest), default=0):
-        say(Message.EVALUATE_PASSAGES.format(count=by_passage))
     references = [
         item.configuration
         for item in latest

@@ -1362,7 +1362,6 @@ CREATE TABLE evaluation_results (
     golden_hash text NOT NULL,
     model text NOT NULL,
     model_digest text NOT NULL,
-    index_version bigint NOT NULL,
     run_id text,
     total_queries integer NOT NULL,
     failed_queries integer NOT NULL,
@@ -1399,35 +1398,20 @@ CREATE TABLE evaluation_results (
     judge_failures integer,
     -- How the notes were chunked that it searched: one way, but for what was under way.
     chunking_hashes text[] NOT NULL DEFAULT '{}',
-    -- The metrics per passage, over the questions that name places; null if there is none.
-    passage_queries integer NOT NULL DEFAULT 0,
-    passage_hit_rate_at_1 double precision,
-    passage_hit_rate_at_3 double precision,
-    passage_hit_rate_at_5 double precision,
-    passage_hit_rate_at_10 double precision,
-    passage_mrr double precision,
-    passage_precision_at_10 double precision,
-    passage_recall_at_10 double precision,
-    passage_ndcg_at_10 double precision,
-    -- The share of questions with a relevant note among the results that a user gets; null in evaluations from before
-    -- this was measured, like the 95 % interval of latency_p95_ms.
-    served_hit_rate double precision CHECK (served_hit_rate BETWEEN 0 AND 1),
-    latency_p95_low_ms double precision,
-    latency_p95_high_ms double precision,
+    -- The share of questions with a relevant note among the results that a user gets.
+    served_hit_rate double precision NOT NULL CHECK (served_hit_rate BETWEEN 0 AND 1),
+    latency_p95_low_ms double precision NOT NULL,
+    latency_p95_high_ms double precision NOT NULL,
     -- {"2025-01-01": {"notes": fingerprint, …}, "-infinity": {what belongs to no month}}: what the configuration
-    -- searched. Null in evaluations from before this was recorded, which nothing is promoted on; so is the next.
-    contents jsonb,
+    -- searched.
+    contents jsonb NOT NULL,
     -- The database's clock as the evaluation began: notes expire without being written.
-    measured_at timestamptz,
-    -- The questions asked once more under the deadline of users, whose latencies are those above; null in evaluations
-    -- from before.
-    latency_queries integer,
+    measured_at timestamptz NOT NULL,
+    -- The questions asked once more under the deadline of users, whose latencies are those above.
+    latency_queries integer NOT NULL,
     -- Those of them that were not answered in full.
-    late_queries integer,
+    late_queries integer NOT NULL,
     tenant_id text NOT NULL DEFAULT current_tenant(),
-    -- The metrics per page of a document, over the questions whose places lie in one; null if there is none.
-    page_queries integer NOT NULL DEFAULT 0,
-    page_metrics jsonb,
     -- Citations against golden places, the curve of silence, how well confidence tells; null if nothing was answered.
     answers jsonb,
     CONSTRAINT evaluation_results_tenant_key UNIQUE (tenant_id, id)
@@ -1465,11 +1449,6 @@ CREATE TABLE evaluation_queries (
     -- As the question named them, without their text; similarity says how well each was found again: null if it was
     -- not.
     places jsonb NOT NULL DEFAULT '[]',
-    first_relevant_passage_rank integer CHECK (first_relevant_passage_rank >= 1),
-    -- Null for a question that is not judged by passages.
-    passage_metrics jsonb,
-    -- Null for a question whose places lie in no document.
-    page_metrics jsonb,
     -- [[{note, start, end}, …], …]: what each sentence of the answer cites, without its text; empty if nothing was
     -- said, null if nothing was answered.
     citations jsonb,
@@ -1731,8 +1710,6 @@ CREATE TABLE answers (
     passages jsonb NOT NULL,
     -- The notes of passages and citations.
     note_ids uuid[] NOT NULL,
-    -- A person decided that the question is no golden one.
-    dismissed_at timestamptz,
     PRIMARY KEY (tenant_id, id)
 );
 -- Prevents a scan of all answers for those of a month, and for those too old to keep.

@@ -75,7 +75,6 @@ def store_evaluation(
     config: RetrievalConfig | None = None,
     golden: str = "golden",
     digest: str = "digest",
-    index_version: int = 1,
     created_at: datetime | None = None,
     settings: SearchSettings | None = None,
 ) -> UUID:
@@ -90,7 +89,7 @@ def store_evaluation(
             config,
             golden,
             digest,
-            index_version=index_version,
+            (),
             contents=searched.contents,
             measured_at=searched.read_at,
         )
@@ -101,6 +100,11 @@ def store_evaluation(
                 "UPDATE evaluation_results SET created_at = %s WHERE id = %s", (created_at, stored)
             )
     return stored
+
+
+def unmeasured_context(name: str, config: RetrievalConfig) -> EvaluationContext:
+    """The context of an evaluation that recorded nothing of what it searched."""
+    return EvaluationContext(name, config, "golden", "digest", (), {}, datetime.now(UTC))
 
 
 def stored(**measured: Any) -> StoredEvaluation:
@@ -116,7 +120,6 @@ _NOTHING_FOUND: dict[str, Any] = {
     "golden_hash": "golden",
     "model": "e5_small",
     "model_digest": "digest",
-    "index_version": 1,
     "chunking_hashes": (),
     "total_queries": 20,
     "failed_queries": 0,
@@ -136,4 +139,11 @@ _NOTHING_FOUND: dict[str, Any] = {
     "breakdown": {},
     "gate": "fail",
     "created_at": datetime(2025, 1, 1, tzinfo=UTC),
+    "served_hit_rate": 0.0,
+    "latency_p95_low_ms": 1.0,
+    "latency_p95_high_ms": 1.0,
+    "contents": {},
+    "measured_at": datetime(2025, 1, 1, tzinfo=UTC),
+    "latency_queries": 20,
+    "late_queries": 0,
 }

@@ -32,7 +32,6 @@ from rag_resources.core.fusion_config import (
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.metrics import JudgedRanking
-from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.places import Box, NoteSpan
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.retrievers import RankedList, RetrieverName
@@ -481,14 +480,6 @@ def judged_runs(min_size: int = 0) -> st.SearchStrategy[dict[str, JudgedRanking]
         min_size=min_size,
         max_size=8,
     )
-
-
-@st.composite
-def note_ranges(draw: Draw) -> NoteRange:
-    """A range of one of three notes of 40 characters, as a passage or a place."""
-    note_id = UUID(int=draw(st.integers(1, 3)))
-    start = draw(st.integers(0, 38))
-    return NoteRange(note_id, start, draw(st.integers(start + 1, 40)))
 
 
 # --- Documents --------------------------------------------------------------------------------

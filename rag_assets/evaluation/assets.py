@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.evaluation.metadata import profile_metadata, question_metadata, stored_metadata
+from rag_assets.evaluation.metadata import question_metadata, stage_metadata, stored_metadata
 from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import (
     CHUNKS,
@@ -126,7 +126,7 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
                 {
                     **stored_metadata(rag.evaluations.stored(made)),
                     **question_metadata(made.outcomes),
-                    **profile_metadata(made.profile, rag.evaluations),
+                    **stage_metadata(made.summary.stages),
                 }
             )
         )

@@ -278,7 +278,7 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=False, description=gates.disturbance)
     if against is None:
         return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
-    judged, served = against.compared[HITS], against.compared.get(SERVED)
+    judged, served = against.compared[HITS], against.compared[SERVED]
     return dg.AssetCheckResult(
         passed=gates.regression.allows_promotion,
         metadata=labelled(
@@ -286,9 +286,9 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
                 "state": inferiority_in_words(judged),
                 "difference_low": judged.interval.low,
                 "difference_high": judged.interval.high,
-                "served_state": inferiority_in_words(served, SERVED) if served else "–",
-                "served_difference_low": served.interval.low if served else None,
-                "served_difference_high": served.interval.high if served else None,
+                "served_state": inferiority_in_words(served, SERVED),
+                "served_difference_low": served.interval.low,
+                "served_difference_high": served.interval.high,
                 "margin": judged.margin,
             }
         ),

@@ -8,12 +8,10 @@ import dagster as dg
 from rag_assets.labels import rounded
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import AnswerFigures
-from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation
+from rag_resources.core.evaluation import Percentiles, QueryOutcome, StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
-from rag_resources.core.texts import Template
-from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.comparison_tables import (
     attribution_in_words,
@@ -23,12 +21,10 @@ from rag_resources.evaluation.comparison_tables import (
 )
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
-    found_in_vain_rows,
     group_in_words,
     missed_rows,
 )
 from rag_resources.languages.labels import stage_label
-from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
 _SHOWN_QUESTIONS = 20
 _SHOWN_FLIPS = 50
@@ -93,7 +89,6 @@ def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
         "degraded_queries": evaluation.degraded_queries,
         "latency_queries": evaluation.latency_queries,
         "late_queries": evaluation.late_queries,
-        **_place_metadata(evaluation),
         **_judge_metadata(evaluation),
         **_answer_metadata(evaluation.answers),
         "breakdown": dg.MetadataValue.md(_breakdown(evaluation.breakdown)),
@@ -108,19 +103,6 @@ def unplotted(metadata: Mapping[str, Any]) -> dict[str, Any]:
         name: str(rounded(name, value)) if isinstance(value, int | float) else value
         for name, value in metadata.items()
     }
-
-
-def _place_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
-    """Return the metrics per passage and page; empty, not zeros, if no question names one."""
-    found: dict[str, Any] = {}
-    if evaluation.passage_queries:
-        found["passage_queries"] = evaluation.passage_queries
-        names = (f"passage_{name}" for name in _PLOTTED)
-        found |= {name: getattr(evaluation, name) for name in names}
-    if evaluation.page_metrics:
-        found["page_queries"] = evaluation.page_queries
-        found |= {f"page_{name}": evaluation.page_metrics[name] for name in _PLOTTED}
-    return found
 
 
 def _judge_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
@@ -151,65 +133,27 @@ def _answer_metadata(figures: AnswerFigures | None) -> dict[str, Any]:
 
 
 def question_metadata(outcomes: Sequence[QueryOutcome]) -> dict[str, Any]:
-    """Return the first questions that were missed, and those that were found in vain, as tables."""
-    told = {
-        "missed": (Message.EVALUATE_MISSED, missed_rows(outcomes)),
-        "found_in_vain": (Message.EVALUATE_IN_VAIN, found_in_vain_rows(outcomes)),
-    }
-    return {
-        name: dg.MetadataValue.md(_questions(title, rows))
-        for name, (title, rows) in told.items()
-        if rows
-    }
-
-
-def _questions(title: Template, rows: Sequence[Sequence[str]]) -> str:
-    columns = (Message.COLUMN_QUESTION, Message.COLUMN_RANK, Message.COLUMN_CAME_FIRST)
-    parts = [title.format(count=len(rows)), markdown_table(columns, rows[:_SHOWN_QUESTIONS])]
+    """Return the first questions that were missed as a table."""
+    rows = missed_rows(outcomes)
+    if not rows:
+        return {}
+    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
+    parts = [
+        Message.EVALUATE_MISSED.format(count=len(rows)),
+        markdown_table(columns, rows[:_SHOWN_QUESTIONS]),
+    ]
     if len(rows) > _SHOWN_QUESTIONS:
         parts.append(Message.EVALUATION_SHOWN.format(shown=_SHOWN_QUESTIONS))
-    return "\n\n".join(parts)
+    return {"missed": dg.MetadataValue.md("\n\n".join(parts))}
 
 
-def profile_metadata(profile: ProfileSummary, evaluations: Evaluations) -> dict[str, Any]:
-    """Return what the retrievals of an evaluation cost; only the process that made it knows."""
-    return {
-        "profile": dg.MetadataValue.md(profile_markdown(profile, pool=evaluations.connections()))
-    }
-
-
-def profile_markdown(summary: ProfileSummary, *, pool: PoolStatistics) -> str:
-    """Return the cost of an evaluation's retrievals as tables in Spanish.
-
-    Evaluations use no cache, so there are no figures of caches; `retrieval_log` has them.
-
-    Args:
-        summary: The evaluation's latencies.
-        pool: Statistics of the connections to the database.
-    """
-    stages = {
-        **summary.stages,
-        Message.PROFILE_TOTAL: summary.total,
-        Message.PROFILE_CACHED: summary.cached,
-    }
-    pool_row = (pool.size, pool.in_use, pool.waiting, pool.requests)
-    tables: dict[str, list[Sequence[object]]] = {
-        Message.TABLE_PROFILE: [_profile_row(name, item) for name, item in stages.items() if item],
-        Message.TABLE_DEGRADED: [
-            (stage_label(stage), count) for stage, count in summary.degraded.items()
-        ],
-        Message.TABLE_POOL: [(*pool_row, f"{pool.wait_ms_avg:.2f}", pool.connections_lost)],
-    }
-    always = {Message.TABLE_PROFILE, Message.TABLE_POOL}
-    return "\n\n".join(
-        markdown_table(head, rows) for head, rows in tables.items() if rows or head in always
-    )
-
-
-def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
-    shares = profile.percentiles
-    times = (profile.average_ms, shares.p50_ms, shares.p95_ms, shares.p99_ms)
-    return stage_label(name), profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
+def stage_metadata(stages: Mapping[str, Percentiles]) -> dict[str, Any]:
+    """Return the latencies by stage as a table."""
+    rows = [
+        (stage_label(stage), *(f"{ms:.1f}" for ms in (own.p50_ms, own.p95_ms, own.p99_ms)))
+        for stage, own in stages.items()
+    ]
+    return {"stages": dg.MetadataValue.md(markdown_table(Message.TABLE_PERCENTILES, rows))}
 
 
 def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from rag_assets.configured import Configured
-from rag_assets.evaluation.metadata import evaluation_metadata, profile_metadata
+from rag_assets.evaluation.metadata import evaluation_metadata, stage_metadata
 from rag_assets.indexing.gate import record_quality
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.labels import labelled
@@ -50,7 +50,7 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
                 severity=dg.AssetCheckSeverity.WARN,
                 description=Message.QUALITY_WITHOUT_GOLDEN,
             )
-        evaluation, profile, batch = measured
+        evaluation, stages, batch = measured
         next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
         return dg.AssetCheckResult(
             passed=batch.is_open,
@@ -59,7 +59,7 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
             metadata=labelled(
                 {
                     **evaluation_metadata(evaluation),
-                    **profile_metadata(profile, rag.evaluations),
+                    **stage_metadata(stages),
                     "configuration": evaluation.configuration,
                     "config_hash": evaluation.config_hash,
                     "next_batch": next_batch,

@@ -16,12 +16,11 @@ from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evaluation import Percentiles, StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import BatchVerdict, serving_with
 from rag_resources.evaluation.runner import as_stored
 from rag_resources.resources import RagResource
-from rag_resources.retrieval.profile import ProfileSummary
 from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
 
@@ -78,10 +77,10 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 
 
 class BatchQuality(NamedTuple):
-    """What was measured after a batch, what that cost, and the verdict; no id is of a row."""
+    """What was measured after a batch, the latencies by stage, and the verdict."""
 
     evaluation: StoredEvaluation
-    profile: ProfileSummary
+    stages: Mapping[str, Percentiles]
     verdict: BatchVerdict
 
 
@@ -98,7 +97,7 @@ def record_quality(
     serving, window = rag.serving.now(), run_window(context.run.tags, configured.settings)
     try:
         config = serving_with(serving.config, model)
-        evaluation = rag.evaluations.measure(model, config)
+        evaluation = rag.evaluations.measure(serving.name, config)
     except InvalidGoldenDatasetError:
         return None
     verdict = rag.migration.record_batch(
@@ -110,8 +109,8 @@ def record_quality(
         planned=planned_batches(configured.settings),
         vectors=rag.indexing.verify_vectors(model, window),
     )
-    measured, _ = as_stored(serving.name, config, evaluation)
-    return BatchQuality(measured, evaluation.profile, verdict)
+    measured, _ = as_stored(evaluation)
+    return BatchQuality(measured, evaluation.summary.stages, verdict)
 
 
 def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:

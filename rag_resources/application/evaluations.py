@@ -192,7 +192,6 @@ class Evaluations:
             name
             for name, evaluation in latest.items()
             if evaluation is None
-            or evaluation.served_hit_rate is None
             or evaluation.is_disturbed
             or not evidence[evaluation.evaluation_id].is_current
         ]
@@ -243,7 +242,7 @@ class Evaluations:
     def gates_of(self, configuration: NamedConfiguration, made: Evaluation) -> Gates:
         """Judge an evaluation that `run` has just made, stored or not."""
         if made.evaluation_id is None:
-            evaluation, asked = as_stored(configuration.name, configuration.retrieval, made)
+            evaluation, asked = as_stored(made)
             return self._judged(evaluation, Evidence(EvidenceState.CURRENT), asked)
         stored = self.stored(made)
         evidence = self.evidence([stored], {configuration.name: configuration})

@@ -98,8 +98,8 @@ def _show_questions(found: "EvaluationComparison") -> None:
         (HITS, Message.COMPARE_FLIPS),
         (SERVED, Message.COMPARE_FLIPS_SERVED),
     ):
-        if hits := found.hits(metric):
-            say(template.format(lost=hits.lost, gained=hits.gained))
+        hits = found.hits(metric)
+        say(template.format(lost=hits.lost, gained=hits.gained))
     if flips.rows:
         console().print(_table(flips))
     if len(flips.rows) < len(found.flips):
@@ -148,7 +148,7 @@ def _as_json(
         if found.answers
         else None,
         "nonInferiority": _inferiority(judged[HITS]),
-        "servedNonInferiority": _inferiority(judged[SERVED]) if SERVED in judged else None,
+        "servedNonInferiority": _inferiority(judged[SERVED]),
         "changes": [
             {"field": item.field, "before": item.before, "after": item.after}
             for item in found.changes

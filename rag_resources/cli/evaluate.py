@@ -1,15 +1,10 @@
 """`rag evaluate`: runs the golden questions through a configuration."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.evaluated_questions import (
-    show_found_in_vain,
-    show_missed,
-    show_not_answered,
-)
 from rag_resources.cli.evaluation_json import evaluation_json, notes_to_name
 from rag_resources.cli.output import (
     JsonOption,
@@ -27,15 +22,14 @@ from rag_resources.core.texts import joined
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerFigures
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import PlaceSummary, Summary
+    from rag_resources.core.evaluation import QueryOutcome, Summary
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
-PASSAGE_COLUMNS = (Message.COLUMN_BY_PASSAGE, Message.COLUMN_INTERVAL)
-SHOWN_TAGS = 10
+SHOWN_QUESTIONS = 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
@@ -83,20 +77,11 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
     summary = evaluation.summary
     screen = console()
     title = Message.EVALUATE_TITLE.format(name=configuration.name, count=summary.total_queries)
-    by_passage = PASSAGE_COLUMNS if summary.passages.queries else ()
-    screen.print(table((*METRIC_COLUMNS, *by_passage), _metric_rows(summary), title=title))
-    if summary.passages.queries:
-        say(Message.EVALUATE_PASSAGES.format(count=summary.passages.queries))
-    if summary.pages.queries:
-        say(_pages_in_words(summary.pages))
+    screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
     metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
     groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
-    tags = _tags_by_size(summary)
-    screen.print(table(groups, _group_rows(summary, hidden=tags[SHOWN_TAGS:])))
-    if len(tags) > SHOWN_TAGS:
-        say(Message.EVALUATE_TAGS_SHOWN.format(shown=SHOWN_TAGS, total=len(tags)))
+    screen.print(table(groups, _group_rows(summary)))
     show_missed(evaluation.outcomes)
-    show_found_in_vain(evaluation.outcomes)
     say(
         Message.EVALUATE_LATENCY.format(
             p50=summary.latency.p50_ms,
@@ -113,7 +98,6 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
         say(_judgements_in_words(summary.judgements))
     if summary.answers:
         say(_answers_in_words(summary.answers.figures))
-        show_not_answered(evaluation.outcomes, summary.answers.answers)
         _show_answer_gates(gates, summary.answers.figures)
     _show_verdict(gates, configuration, summary.total_queries)
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
@@ -167,63 +151,47 @@ def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: 
 
 
 def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
-    return [
-        (
-            label,
-            *_shown(name, summary.metrics, summary.per_query),
-            *(
-                _shown(name, summary.passages.metrics, summary.passages.per_query)
-                if summary.passages.queries
-                else ()
-            ),
-        )
-        for name, label in METRIC_WORDS.items()
-    ]
-
-
-def _shown(
-    name: str, means: Mapping[str, float], per_query: Mapping[str, Mapping[str, float]]
-) -> tuple[str, str]:
-    """Format a mean, a hit rate with its interval; empty if it was not measured."""
+    """Format every mean, hit rates with their interval."""
     from rag_resources.core.gate import wilson_interval
 
-    if name not in means:
-        return "", ""
-    interval = ""
-    if name in HIT_RATES:
-        hits = sum(metrics[name] == 1 for metrics in per_query.values())
-        wilson = wilson_interval(hits, len(per_query))
-        interval = f"{wilson.low:.3f}–{wilson.high:.3f}"
-    return f"{means[name]:.3f}", interval
+    rows: list[tuple[str, ...]] = []
+    for name, label in METRIC_WORDS.items():
+        if name not in summary.metrics:
+            continue
+        interval = ""
+        if name in HIT_RATES:
+            hits = sum(metrics[name] == 1 for metrics in summary.per_query.values())
+            wilson = wilson_interval(hits, summary.total_queries)
+            interval = f"{wilson.low:.3f}–{wilson.high:.3f}"
+        rows.append((label, f"{summary.metrics[name]:.3f}", interval))
+    return rows
 
 
-def _pages_in_words(pages: "PlaceSummary") -> str:
-    metrics = pages.metrics
-    return Message.EVALUATE_PAGES.format(
-        count=pages.queries,
-        first=metrics["hit_rate_at_1"],
-        fifth=metrics["hit_rate_at_5"],
-        tenth=metrics["hit_rate_at_10"],
-        mrr=metrics["mrr"],
-    )
+def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
+    """Name the first questions that were missed, and what came first."""
+    from rag_resources.evaluation.summary import missed_rows
+
+    rows = missed_rows(outcomes)
+    if not rows:
+        return
+    say(Message.EVALUATE_MISSED.format(count=len(rows)))
+    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
+    console().print(table(columns, rows[:SHOWN_QUESTIONS], prose=True))
+    if len(rows) > SHOWN_QUESTIONS:
+        say(Message.EVALUATE_MISSED_SHOWN.format(shown=SHOWN_QUESTIONS))
 
 
-def _tags_by_size(summary: "Summary") -> list[str]:
-    """Return the groups that are tags, those with most questions first."""
-    tags = [group for group in summary.breakdown if group.startswith("tag:")]
-    return sorted(tags, key=lambda group: (-summary.breakdown[group]["queries"], group))
-
-
-def _group_rows(summary: "Summary", *, hidden: Collection[str]) -> list[list[str]]:
+def _group_rows(summary: "Summary") -> list[list[str]]:
     from rag_resources.evaluation.summary import group_in_words
 
-    rows = []
-    for group, values in summary.breakdown.items():
-        if group in hidden:
-            continue
-        metrics = [f"{values[metric]:.3f}" for metric in GROUP_METRICS]
-        rows.append([group_in_words(group), f"{values['queries']:.0f}", *metrics])
-    return rows
+    return [
+        [
+            group_in_words(group),
+            f"{values['queries']:.0f}",
+            *(f"{values[metric]:.3f}" for metric in GROUP_METRICS),
+        ]
+        for group, values in summary.breakdown.items()
+    ]
 
 
 def _judgements_in_words(judgements: "JudgeSummary") -> str:

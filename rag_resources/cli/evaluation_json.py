@@ -1,15 +1,13 @@
 """The JSON form of what `rag evaluate` shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-from rag_resources.cli.evaluated_questions import failing_of
 
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerSummary
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import Percentiles, PlaceSummary, QueryOutcome
+    from rag_resources.core.evaluation import Percentiles, QueryOutcome
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
@@ -42,8 +40,6 @@ def evaluation_json(
         "latencyQueries": summary.latency_queries,
         "lateQueries": summary.late_queries,
         "metrics": dict(summary.metrics),
-        "passages": _places_as_json(summary.passages),
-        "pages": _places_as_json(summary.pages),
         "breakdown": {name: dict(values) for name, values in summary.breakdown.items()},
         "latency": _latency(summary.latency),
         "stages": {name: _latency(values) for name, values in summary.stages.items()},
@@ -60,16 +56,11 @@ def evaluation_json(
             "obstacle": gates.obstacle,
         },
         "judgements": _judgements_as_json(summary.judgements),
-        "answers": _answers_as_json(summary.answers, evaluation.outcomes),
+        "answers": _answers_as_json(summary.answers),
         "missed": [
-            _question_as_json(outcome, names) | {"rank": outcome.deep_rank}
+            _question_as_json(outcome, names)
             for outcome in evaluation.outcomes
             if not outcome.is_hit and not outcome.error
-        ],
-        "foundInVain": [
-            _question_as_json(outcome, names) | {"rank": outcome.judged.first_relevant_rank}
-            for outcome in evaluation.outcomes
-            if outcome.is_found_in_vain
         ],
         "failures": [
             {"query": outcome.golden.query, "error": outcome.error}
@@ -81,7 +72,7 @@ def evaluation_json(
 
 def notes_to_name(evaluation: "Evaluation") -> set[UUID]:
     """Return the notes of the questions that the JSON form lists."""
-    listed = (each for each in evaluation.outcomes if not each.is_hit or each.is_found_in_vain)
+    listed = (each for each in evaluation.outcomes if not each.is_hit)
     return {
         note_id
         for outcome in listed
@@ -117,9 +108,7 @@ def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | N
     }
 
 
-def _answers_as_json(
-    answers: "AnswerSummary | None", outcomes: "Sequence[QueryOutcome]"
-) -> dict[str, Any] | None:
+def _answers_as_json(answers: "AnswerSummary | None") -> dict[str, Any] | None:
     if answers is None:
         return None
     figures = answers.figures
@@ -130,11 +119,6 @@ def _answers_as_json(
         "questions": figures.questions,
         "answered": figures.answered,
         "failed": figures.failed,
-        "failing": [
-            {"goldenId": item.key, "query": item.golden.query, "reason": failing}
-            for item in outcomes
-            if item.key in answers.answers and (failing := failing_of(answers.answers[item.key]))
-        ],
         "metrics": {
             name: {"mean": own.mean, "interval": [own.low, own.high]}
             for name, own in figures.metrics.items()
@@ -153,12 +137,6 @@ def _answers_as_json(
             if own
         },
     }
-
-
-def _places_as_json(summary: "PlaceSummary") -> dict[str, Any] | None:
-    if not summary.queries:
-        return None
-    return {"queries": summary.queries, "metrics": dict(summary.metrics)}
 
 
 def _latency(values: "Percentiles") -> dict[str, float]:

@@ -244,7 +244,7 @@ def _print_evaluations(
     evidence: "Mapping[UUID, Evidence]",
 ) -> None:
     """Print a table of 80 columns; the whole one is in `rag_resources.evaluation.summary`."""
-    from rag_resources.evaluation.summary import rate_in_words, verdict_in_words
+    from rag_resources.evaluation.summary import verdict_in_words
 
     columns = (
         Message.COLUMN_CONFIGURATION,
@@ -260,7 +260,7 @@ def _print_evaluations(
             item.configuration,
             f"{item.hit_rate_at_10:.3f}",
             f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
-            rate_in_words(item.served_hit_rate),
+            f"{item.served_hit_rate:.3f}",
             f"{item.mrr:.3f}",
             f"{item.latency_p95_ms:.0f}",
             verdict_in_words(item, gate, evidence[item.evaluation_id]),

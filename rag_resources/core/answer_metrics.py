@@ -17,7 +17,7 @@ from rag_resources.core.calibration import Calibrated, Measured
 from rag_resources.core.confidence import Claim
 from rag_resources.core.fusion_config import Part, Share
 from rag_resources.core.gate import Interval, wilson_interval
-from rag_resources.core.passage_metrics import NoteRange
+from rag_resources.core.golden_places import NoteRange
 from rag_resources.core.significance import Matrix, bootstrap_intervals
 from rag_resources.core.silence import SilenceCurve
 from rag_resources.core.types import RetrievalResult

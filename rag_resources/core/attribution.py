@@ -21,7 +21,6 @@ class EvaluatedQuestion:
         rank: 1-based rank of the first relevant note among those; None if there is none.
         metrics: By name.
         error: Why it failed; None if it did not.
-        passage_metrics: The metrics per passage; None for a question without places.
         places: Identifiers of the places it names, in any order.
         answer_metrics: The metrics of its answer; None if nothing was cited.
     """
@@ -34,7 +33,6 @@ class EvaluatedQuestion:
     rank: int | None
     metrics: Mapping[str, float]
     error: str | None = None
-    passage_metrics: Mapping[str, float] | None = None
     places: frozenset[tuple[str, int, int]] = frozenset()
     answer_metrics: Mapping[str, float] | None = None
 
@@ -44,15 +42,9 @@ class EvaluatedQuestion:
         return self.rank is not None
 
     @property
-    def is_served(self) -> bool | None:
-        """Whether a relevant note is among what a user gets; None if that was not measured."""
-        served = self.metrics.get(SERVED)
-        return None if served is None else served > 0
-
-    @property
-    def is_found_in_vain(self) -> bool:
-        """Whether a relevant note is among the first ten, but not among what a user gets."""
-        return self.is_found and self.is_served is False
+    def is_served(self) -> bool:
+        """Whether a relevant note is among what a user gets."""
+        return self.metrics[SERVED] > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +128,8 @@ def flips(
     found = [
         Flip(before[key], after[key])
         for key in before.keys() & after.keys()
-        if before[key].is_found != after[key].is_found or _served_differs(before[key], after[key])
+        if before[key].is_found != after[key].is_found
+        or before[key].is_served != after[key].is_served
     ]
     return sorted(
         found,
@@ -147,11 +140,6 @@ def flips(
             flip.before.golden_id,
         ),
     )
-
-
-def _served_differs(before: EvaluatedQuestion, after: EvaluatedQuestion) -> bool:
-    measured = before.is_served is not None and after.is_served is not None
-    return measured and before.is_served != after.is_served
 
 
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ConfigChange]:

@@ -183,12 +183,10 @@ def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) ->
     return NonInferiority(state, interval, margin)
 
 
-def hit_changes(before: QueryMetrics, after: QueryMetrics, metric: str) -> HitChanges | None:
-    """Count the hits lost and gained; None if a common question was not measured, or none is."""
-    keys = sorted(before.keys() & after.keys())
-    if not keys or metric not in _recorded(before, after, keys):
-        return None
-    differences = _differences(before, after, keys, metric)
+def hit_changes(before: QueryMetrics, after: QueryMetrics, metric: str) -> HitChanges:
+    """Count the hits lost and gained of a hit rate, over the common questions."""
+    keys = before.keys() & after.keys()
+    differences = [after[key][metric] - before[key][metric] for key in keys]
     lost, gained = (sum(sign * value > 0 for value in differences) for sign in (-1, 1))
     return HitChanges(lost, gained, len(keys))
 

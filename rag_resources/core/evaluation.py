@@ -12,18 +12,14 @@ from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
-from rag_resources.core.measurement import Versions
 from rag_resources.core.metrics import (
     SERVED,
     JudgedRanking,
-    distinct_in_order,
     mean_metrics,
     per_query_metrics,
     percentile,
     percentile_interval,
 )
-from rag_resources.core.page_metrics import DocumentPage, judge_pages
-from rag_resources.core.passage_metrics import NoteRange, judge_passages, target_ranges
 from rag_resources.core.types import RetrievalResult
 
 
@@ -40,13 +36,7 @@ class QueryOutcome:
         degraded: Stages that were skipped; the question was not asked in full.
         error: Why it failed, in Spanish; None if it did not.
         context: The results that a user gets: the first ones; an answer is made from them.
-        retrieved_passages: Ranges of the results in their notes, best first, without the sentences
-            around them.
         places: The question's places, at their positions in the notes when it was asked.
-        retrieved_pages: Pages of the results that come from documents, best first, with repeats.
-        pages: The pages of documents that its places lie on.
-        deep_note_ids: The same as `retrieved_note_ids` to the depth that the configuration
-            searches, if the question was asked that deep.
     """
 
     golden: GoldenEntry
@@ -56,11 +46,7 @@ class QueryOutcome:
     degraded: tuple[str, ...] = ()
     error: str | None = None
     context: tuple[RetrievalResult, ...] = ()
-    retrieved_passages: tuple[NoteRange, ...] = ()
     places: tuple[LocatedPlace, ...] = ()
-    retrieved_pages: tuple[DocumentPage, ...] = ()
-    pages: frozenset[DocumentPage] = frozenset()
-    deep_note_ids: tuple[UUID, ...] = ()
 
     @property
     def key(self) -> str:
@@ -76,13 +62,6 @@ class QueryOutcome:
         )
 
     @property
-    def deep_rank(self) -> int | None:
-        """1-based rank of the first relevant note as deep as was asked; None if absent."""
-        found = distinct_in_order(self.deep_note_ids or self.retrieved_note_ids)
-        relevant = self.golden.relevant_note_ids
-        return next((at for at, note in enumerate(found, start=1) if note in relevant), None)
-
-    @property
     def is_hit(self) -> bool:
         """Whether a relevant note is among the first ten distinct notes."""
         return self.judged.first_relevant_rank is not None
@@ -91,22 +70,6 @@ class QueryOutcome:
     def is_served(self) -> bool:
         """Whether a relevant note is among what a user gets. Property 58."""
         return any(result.note_id in self.golden.relevant_note_ids for result in self.context)
-
-    @property
-    def is_found_in_vain(self) -> bool:
-        """Whether a relevant note is among the first ten, but not among what a user gets."""
-        return self.is_hit and not self.is_served
-
-    @property
-    def judged_passages(self) -> JudgedRanking | None:
-        """Its passages in the same form; None for a question without places."""
-        targets = target_ranges(self.golden.relevant_note_ids, self.places)
-        return judge_passages(self.retrieved_passages, targets) if targets else None
-
-    @property
-    def judged_pages(self) -> JudgedRanking | None:
-        """Its pages in the same form; None for a question whose places lie in no document."""
-        return judge_pages(self.retrieved_pages, self.pages) if self.pages else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +97,6 @@ class Percentiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceSummary:
-    """The figures of an evaluation per passage, or per page, over the questions with places.
-
-    Attributes:
-        metrics: Mean of each metric, failed questions as misses; all 0 without questions.
-        per_query: Each metric of each of those questions, by golden id.
-        first_ranks: 1-based rank of the first relevant passage or page, None if there is none.
-    """
-
-    metrics: Mapping[str, float]
-    per_query: Mapping[str, Mapping[str, float]]
-    first_ranks: Mapping[str, int | None]
-
-    @property
-    def queries(self) -> int:
-        """How many questions it covers."""
-        return len(self.per_query)
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """The figures of an evaluation.
 
@@ -164,12 +107,10 @@ class Summary:
         late_queries: Those of them that were not answered in full within users' deadline.
         metrics: Mean of each metric over all questions, failed ones as misses.
         per_query: Each metric of each question, by golden id.
-        breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
-            (`tag:salud`), with the number of questions under `queries`.
+        breakdown: Means by category (`category:causal`) and difficulty (`difficulty:3`), with the
+            number of questions under `queries`.
         stages: Percentiles per stage.
         latency_p95_interval: 95 % interval of the p95 latency, in milliseconds.
-        passages: The same metrics per passage.
-        pages: The same metrics per page, over the questions whose places lie in documents.
         judgements: Judgements of the answers; None if nothing was judged.
         answers: Citations, silence and confidence of the answers; None if nothing was answered.
     """
@@ -186,8 +127,6 @@ class Summary:
     latency_p95_interval: tuple[float, float]
     stages: Mapping[str, Percentiles]
     verdict: GateVerdict
-    passages: PlaceSummary
-    pages: PlaceSummary
     judgements: JudgeSummary | None = None
     answers: AnswerSummary | None = None
 
@@ -197,19 +136,15 @@ class StoredEvaluation:
     """The part of a row of `evaluation_results` that checks, tables and promotions need.
 
     Attributes:
-        passage_queries: Number of questions with places; if 0, the metrics per passage are None.
-        page_queries: Number of questions whose places lie in documents.
-        page_metrics: Mean of each metric per page; None if there are none.
         answers: The figures of the answers; None if they were not measured.
-        served_hit_rate: Share of questions with a relevant note among what a user gets. This and
-            the fields marked "or None" are None in evaluations from before they were recorded.
-        latency_p95_low_ms: Lower end of the 95 % interval of the p95, or None.
-        latency_p95_high_ms: Upper end, or None.
-        contents: Fingerprints of what it searched, or None.
-        measured_at: When it began, by the database's clock, or None.
+        served_hit_rate: Share of questions with a relevant note among what a user gets.
+        latency_p95_low_ms: Lower end of the 95 % interval of the p95.
+        latency_p95_high_ms: Upper end.
+        contents: Fingerprints of what it searched.
+        measured_at: When it began, by the database's clock.
         degraded_queries: Questions that could not be asked in full.
-        latency_queries: Questions whose latency was measured, or None.
-        late_queries: Those of them not answered in full within users' deadline, or None.
+        latency_queries: Questions whose latency was measured.
+        late_queries: Those of them not answered in full within users' deadline.
         breakdown: As in `Summary`.
         judge: The name of the judge; None, as all that concerns it, if nothing was judged.
         answerer: What wrote the judged answers.
@@ -222,7 +157,6 @@ class StoredEvaluation:
     golden_hash: str
     model: str
     model_digest: str
-    index_version: int
     chunking_hashes: tuple[str, ...]
     total_queries: int
     failed_queries: int
@@ -242,25 +176,14 @@ class StoredEvaluation:
     breakdown: Mapping[str, Mapping[str, float]]
     gate: str
     created_at: datetime
-    passage_queries: int = 0
-    passage_hit_rate_at_1: float | None = None
-    passage_hit_rate_at_3: float | None = None
-    passage_hit_rate_at_5: float | None = None
-    passage_hit_rate_at_10: float | None = None
-    passage_mrr: float | None = None
-    passage_ndcg_at_10: float | None = None
-    passage_precision_at_10: float | None = None
-    passage_recall_at_10: float | None = None
-    served_hit_rate: float | None = None
-    latency_p95_low_ms: float | None = None
-    latency_p95_high_ms: float | None = None
-    contents: Contents | None = None
-    measured_at: datetime | None = None
+    served_hit_rate: float
+    latency_p95_low_ms: float
+    latency_p95_high_ms: float
+    contents: Contents
+    measured_at: datetime
+    latency_queries: int
+    late_queries: int
     degraded_queries: int = 0
-    latency_queries: int | None = None
-    late_queries: int | None = None
-    page_queries: int = 0
-    page_metrics: Mapping[str, float] | None = None
     answers: AnswerFigures | None = None
     faithfulness: float | None = None
     answer_relevance: float | None = None
@@ -279,25 +202,11 @@ class StoredEvaluation:
     @property
     def quality(self) -> tuple[float, float, float]:
         """The order of evaluations that no test distinguishes: MRR, Hit_Rate@final, Hit_Rate@10."""
-        return self.mrr, self.served_hit_rate or 0.0, self.hit_rate_at_10
+        return self.mrr, self.served_hit_rate, self.hit_rate_at_10
 
     def is_faster_than(self, other: "StoredEvaluation") -> bool:
         """Whether its p95 is lower beyond the noise of both: their intervals do not overlap."""
-        if self.latency_p95_high_ms is None or other.latency_p95_low_ms is None:
-            return False
         return self.latency_p95_high_ms < other.latency_p95_low_ms
-
-    @property
-    def versions(self) -> Versions:
-        """The versions of what was evaluated."""
-        return Versions(
-            config_hash=self.config_hash,
-            golden_hash=self.golden_hash,
-            model=self.model,
-            model_digest=self.model_digest,
-            chunking_hashes=self.chunking_hashes,
-            index_version=self.index_version,
-        )
 
 
 def hits_of(outcomes: Sequence[QueryOutcome]) -> dict[UUID, bool]:
@@ -362,20 +271,8 @@ def summarize(
             threshold=(gate or GateConfig()).hit_rate_at_10,
             is_disturbed=degraded > 0,
         ),
-        passages=_summarize({outcome.key: outcome.judged_passages for outcome in outcomes}),
-        pages=_summarize({outcome.key: outcome.judged_pages for outcome in outcomes}),
         judgements=judgements,
         answers=answers,
-    )
-
-
-def _summarize(rankings: Mapping[str, JudgedRanking | None]) -> PlaceSummary:
-    judged = {key: ranking for key, ranking in rankings.items() if ranking}
-    per_query = per_query_metrics(judged)
-    return PlaceSummary(
-        metrics=mean_metrics(per_query),
-        per_query=per_query,
-        first_ranks={key: ranking.first_relevant_rank for key, ranking in judged.items()},
     )
 
 
@@ -397,8 +294,6 @@ def _breakdown(
     for outcome in outcomes:
         groups.setdefault(f"category:{outcome.golden.category}", []).append(outcome.key)
         groups.setdefault(f"difficulty:{outcome.golden.difficulty}", []).append(outcome.key)
-        for tag in dict.fromkeys(outcome.golden.tags):
-            groups.setdefault(f"tag:{tag}", []).append(outcome.key)
     return {
         name: {
             "queries": float(len(keys)),

@@ -196,7 +196,7 @@ def judge_evidence(
     *,
     same_config: bool,
     same_golden: bool,
-    moved: Sequence[Moved] | None,
+    moved: Sequence[Moved],
     notes: ChangedNotes,
     most: float,
 ) -> Evidence:
@@ -208,16 +208,13 @@ def judge_evidence(
     Args:
         same_config: Whether the configuration is the one that was evaluated.
         same_golden: Whether the golden questions are those that were asked.
-        moved: The parts it searched that have changed; None if the contents were not recorded.
+        moved: The parts it searched that have changed.
         notes: The notes in the moved parts.
         most: The largest share, in [0, 1).
     """
     changed = [] if same_config else [Message.REFUSED_CONFIG_CHANGED.format()]
     if not same_golden:
         changed.append(Message.REFUSED_GOLDEN_CHANGED.format())
-    if moved is None:
-        changed.append(Message.EVIDENCE_UNRECORDED.format())
-        return Evidence(EvidenceState.STALE, tuple(changed))
     found = [*changed, *moved_in_words(moved)]
     if notes.expired:
         found.append(Message.EVIDENCE_EXPIRED.format(count=notes.expired))

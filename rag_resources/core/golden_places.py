@@ -1,7 +1,7 @@
 """Places of golden questions: ranges of characters of a relevant note that answer the question.
 
-Reading whole entries belongs in `core.golden`; judging passages by places in
-`core.passage_metrics`. The page or cell that a note comes from belongs in `core.places`.
+Reading whole entries belongs in `core.golden`; the page or cell that a note comes from in
+`core.places`.
 """
 
 import re
@@ -16,6 +16,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 
+_NOTE_END = 2**63 - 1
 MAX_OFFSET = 2**30
 """Most characters of a text that PostgreSQL can store."""
 # PostgreSQL can store neither NUL nor an unpaired surrogate.
@@ -139,6 +140,41 @@ def _most_similar(place: GoldenPlace, content: str) -> LocatedPlace:
     return LocatedPlace(
         place, found.dest_start, found.dest_end, similarity=found.score / 100, occurrences=0
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRange:
+    """A range of a note's characters: `start <= position < end`."""
+
+    note_id: UUID
+    start: int
+    end: int
+
+    def overlaps(self, other: "NoteRange") -> bool:
+        """Whether the two ranges have a character in common."""
+        return self.note_id == other.note_id and self.start < other.end and other.start < self.end
+
+
+def golden_ranges(
+    relevant_note_ids: Sequence[UUID], places: Sequence[LocatedPlace]
+) -> tuple[NoteRange, ...]:
+    """Return the ranges that answer a question: its places, and whole notes without one.
+
+    A lost place is left out, since there is nothing to find; golden drift reports it. Of a
+    question with lost places only, all relevant notes count as a whole.
+
+    Args:
+        relevant_note_ids: The question's relevant notes.
+        places: All places of the question, at their current positions.
+    """
+    found = [
+        NoteRange(place.stated.note_id, place.start, place.end)
+        for place in places
+        if not place.is_lost
+    ]
+    named = {place.stated.note_id for place in places} if found else set()
+    whole = [NoteRange(note, 0, _NOTE_END) for note in relevant_note_ids if note not in named]
+    return (*found, *whole)
 
 
 # --- Reading ----------------------------------------------------------------------------------

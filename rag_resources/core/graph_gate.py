@@ -78,7 +78,7 @@ def judge_graph(
     if not ones or not others:
         return GraphVerdict(reason=Message.GRAPH_WITHOUT_HOPS.format())
     changes = hit_changes(_only(before, ones), _only(after, ones), HITS)
-    harm = changes.inferiority(margin) if changes else None
+    harm = changes.inferiority(margin)
     differences = np.array([[after[key][RECALL] - before[key][RECALL]] for key in others])
     gain = float(differences.mean())
     (interval,) = bootstrap_intervals(differences)

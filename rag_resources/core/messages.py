@@ -526,6 +526,7 @@ class Message:
     TABLE_OUTCOMES: Template
     TABLE_RETRIEVALS: Template
     TABLE_STAGES: Template
+    TABLE_PERCENTILES: Template
     MONTHS_UNFINISHED: Template
     MONTHS_FAILED: Template
     MONTH_DONE: Template
@@ -570,10 +571,6 @@ class Message:
     GATE_FAIL: Template
     TABLE_BREAKDOWN: Template
     EVALUATION_SHOWN: Template
-    TABLE_PROFILE: Template
-    PROFILE_TOTAL: Template
-    PROFILE_CACHED: Template
-    TABLE_DEGRADED: Template
     TABLE_CACHES: Template
     TABLE_POOL: Template
     QUALITY_WITHOUT_GOLDEN: Template
@@ -752,9 +749,6 @@ class Message:
     INFERIORITY_UNDECIDED: Template
     COLUMN_CONFIGURATION: Template
     COLUMN_INTERVAL: Template
-    COLUMN_BY_PASSAGE: Template
-    COLUMN_PASSAGE_HIT_RATE: Template
-    COLUMN_PASSAGE_MRR: Template
     COLUMN_PLACES: Template
     COLUMN_QUERIES: Template
     COLUMN_GATE: Template
@@ -1033,7 +1027,6 @@ class Message:
     EVIDENCE_AGED: Template
     EVIDENCE_AND_GATE: Template
     EVIDENCE_STALE: Template
-    EVIDENCE_UNRECORDED: Template
     EVIDENCE_EXPIRED: Template
     EVIDENCE_CHANGED_NOTES: Template
     EVIDENCE_MOVED: Template
@@ -1054,7 +1047,6 @@ class Message:
     PART_SETTINGS: Template
     PART_UNCOUNTED: Template
     REFUSED_GOLDEN_CHANGED: Template
-    REFUSED_UNMEASURED: Template
     REFUSED_NO_CANDIDATES: Template
     SERVING_NO_FILE: Template
     SERVING_OTHER_VERSION: Template
@@ -1541,7 +1533,6 @@ class Message:
     COLUMN_NOTE: Template
     GROUP_CATEGORY: Template
     GROUP_DIFFICULTY: Template
-    GROUP_TAG: Template
     INGEST_PROGRESS: Template
     INGEST_SUMMARY: Template
     INGEST_MONTHS: Template
@@ -1598,20 +1589,10 @@ class Message:
     GOLDEN_FILE_EMPTY: Template
     EVALUATE_PROGRESS: Template
     EVALUATE_TITLE: Template
-    EVALUATE_TAGS_SHOWN: Template
     EVALUATE_LATENCY: Template
     EVALUATE_LATENCY_SAMPLE: Template
-    EVALUATE_PASSAGES: Template
-    EVALUATE_PAGES: Template
     EVALUATE_MISSED: Template
-    EVALUATE_NO_RANK: Template
     EVALUATE_MISSED_SHOWN: Template
-    EVALUATE_IN_VAIN: Template
-    EVALUATE_NOT_ANSWERED: Template
-    COLUMN_ITS_ANSWER: Template
-    FAILING_NOT_MADE: Template
-    FAILING_EMPTY: Template
-    FAILING_FIRST_CITATION: Template
     COLUMN_CAME_FIRST: Template
     EVALUATE_BROKEN: Template
     EVALUATE_FAILED: Template

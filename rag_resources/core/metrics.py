@@ -1,7 +1,6 @@
-"""Retrieval metrics by `ir-measures`, over distinct notes or over passages; latency percentiles.
+"""Retrieval metrics by `ir-measures`, over distinct notes; latency percentiles.
 
-The relevance of passages is decided in `core.passage_metrics`; whether the figures are good enough,
-in `core.gate`. Properties 25 to 28.
+Whether the figures are good enough is decided in `core.gate`. Properties 25 to 28.
 """
 
 import math
@@ -40,7 +39,7 @@ class JudgedRanking:
     """The ranking of one question, and its relevant items.
 
     Attributes:
-        relevant: Ids of the relevant notes (or passages), at least one.
+        relevant: Ids of the relevant notes, at least one.
         retrieved: Ids of the notes of the results, best first. A repeated note counts only at its
             best rank. Empty for a query that failed, which counts as a miss.
     """

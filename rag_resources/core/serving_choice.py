@@ -91,14 +91,14 @@ def _without_losers(passed: Sequence[Passed], metric: str) -> list[Passed]:
     best = max(passed, key=lambda item: (_hit_rate(item, metric), item.evaluation.quality))
     others = [item for item in passed if item is not best]
     changes = [hit_changes(best.questions, item.questions, metric) for item in others]
-    p_values = holm([loss_p_value(own.lost, own.gained) if own else 1.0 for own in changes])
+    p_values = holm([loss_p_value(own.lost, own.gained) for own in changes])
     kept = [item for item, p_value in zip(others, p_values, strict=True) if p_value > ALPHA]
     return [best, *kept]
 
 
 def _hit_rate(item: Passed, metric: str) -> float:
     measured = item.evaluation
-    return measured.hit_rate_at_10 if metric == HITS else measured.served_hit_rate or 0.0
+    return measured.hit_rate_at_10 if metric == HITS else measured.served_hit_rate
 
 
 def _with_higher_mrr(passed: Sequence[Passed], present: Passed) -> list[Passed]:

@@ -25,8 +25,8 @@ from rag_resources.core.calibration import AskedQuestion, calibrate
 from rag_resources.core.confidence import Claim
 from rag_resources.core.confidence_signals import SIGNALS_VERSION, answer_signals, signals_of
 from rag_resources.core.evaluation import QueryOutcome
+from rag_resources.core.golden_places import golden_ranges
 from rag_resources.core.judging import JudgeSummary
-from rag_resources.core.passage_metrics import golden_ranges
 from rag_resources.core.quotation import RankedSentence, quote
 from rag_resources.core.silence import ALLOWED_MISSES
 

@@ -14,8 +14,6 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.metrics import DEPTH
-from rag_resources.core.page_metrics import DocumentPage, pages_retrieved
-from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.store.golden import list_golden
@@ -49,7 +47,6 @@ def ask_in_full(
     entries: Sequence[GoldenEntry],
     *,
     places: Mapping[str, tuple[LocatedPlace, ...]] | None = None,
-    pages: Mapping[str, frozenset[DocumentPage]] | None = None,
     filters: RetrievalFilters | None = None,
     hides_relevant: bool = False,
     progress: Callable[[int], None] = lambda _: None,
@@ -64,19 +61,17 @@ def ask_in_full(
         config: How to search.
         entries: Stored questions.
         places: Their places, by golden id.
-        pages: The pages that those lie on, by golden id.
         filters: Conditions the notes must meet.
         hides_relevant: Whether each question is asked as if its relevant notes did not exist.
         progress: Called with 1 after each question.
     """
     pipeline.warm_up(config)
-    found, lying = places or {}, pages or {}
+    found = places or {}
 
     def asked(entry: GoldenEntry) -> QueryOutcome:
-        key = str(entry.golden_id)
         own = _hiding(entry, filters) if hides_relevant else filters
         outcome = _ask(pipeline, entry, config, filters=own, deadline_ms=BOUND_MS)
-        return replace(outcome, places=found.get(key, ()), pages=lying.get(key, frozenset()))
+        return replace(outcome, places=found.get(str(entry.golden_id), ()))
 
     outcomes = []
     for entry in entries:
@@ -86,30 +81,6 @@ def ask_in_full(
         # An open circuit breaker would refuse the second try because of the first.
         pipeline.close_breakers()
     return [asked(item.golden) if item.degraded else item for item in outcomes]
-
-
-def look_deeper(
-    pipeline: RetrievalPipeline, config: RetrievalConfig, outcomes: Sequence[QueryOutcome]
-) -> list[QueryOutcome]:
-    """Return outcomes with the rank of the relevant note of missed questions, if it has one.
-
-    Those are asked again to the depth that the configuration searches. It is no metric, so that a
-    question that fails this time stays without.
-    """
-
-    def deeper(outcome: QueryOutcome) -> QueryOutcome:
-        if outcome.is_hit or outcome.error:
-            return outcome
-        again = _ask(
-            pipeline,
-            outcome.golden,
-            config,
-            deadline_ms=BOUND_MS,
-            distinct_notes=config.top_k.retrieval,
-        )
-        return replace(outcome, deep_note_ids=again.retrieved_note_ids)
-
-    return [deeper(outcome) for outcome in outcomes]
 
 
 def _hiding(entry: GoldenEntry, filters: RetrievalFilters | None) -> RetrievalFilters:
@@ -154,14 +125,13 @@ def _ask(
     *,
     filters: RetrievalFilters | None = None,
     deadline_ms: float = DEADLINE_MS,
-    distinct_notes: int = DEPTH,
 ) -> QueryOutcome:
     started = time.perf_counter()
     try:
         response = pipeline.retrieve(
             entry.query,
             config,
-            distinct_notes=distinct_notes,
+            distinct_notes=DEPTH,
             filters=filters,
             deadline_ms=deadline_ms,
             cached=False,
@@ -180,9 +150,4 @@ def _ask(
         error=response.error,
         # The ranking begins with the results that a user gets.
         context=response.results[: config.top_k.final],
-        retrieved_passages=tuple(
-            NoteRange(result.note_id, result.start_char, result.end_char)
-            for result in response.results
-        ),
-        retrieved_pages=pages_retrieved(response.results),
     )

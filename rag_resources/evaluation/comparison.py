@@ -98,12 +98,11 @@ class EvaluationComparison:
         return [*changes, ConfigChange(Message.CHANGE_DATA, None, moved)] if moved else changes
 
     def inferiorities(self, margin: float) -> dict[str, NonInferiority]:
-        """Judge every hit rate that both measured, by metric; see `judge_inferiority`."""
-        counted = {metric: self.hits(metric) for metric in (HITS, SERVED)}
-        return {metric: own.inferiority(margin) for metric, own in counted.items() if own}
+        """Judge both hit rates, by metric; see `judge_inferiority`."""
+        return {metric: self.hits(metric).inferiority(margin) for metric in (HITS, SERVED)}
 
-    def hits(self, metric: str) -> HitChanges | None:
-        """Count hits lost and gained; None if one of the two did not measure that hit rate."""
+    def hits(self, metric: str) -> HitChanges:
+        """Count hits lost and gained."""
         return hit_changes(query_metrics(self.first), query_metrics(self.second), metric)
 
 
@@ -249,8 +248,6 @@ def _circumstances(evaluation: StoredEvaluation) -> Mapping[str, object]:
 
 def _moved_between(before: StoredEvaluation, after: StoredEvaluation) -> str:
     """Say which months' parts that both searched were made anew between the two."""
-    if before.contents is None or after.contents is None:
-        return ""
     shared = set.intersection(
         *(
             {part for parts in contents.values() for part in parts}

@@ -10,6 +10,7 @@ from rag_resources.core.evidence import (
     Contents,
     Evidence,
     EvidenceState,
+    Moved,
     SearchSettings,
     judge_evidence,
     moved_parts,
@@ -92,8 +93,9 @@ class EvidenceReader:
             config: The configuration as it is now; None if it is gone.
         """
         same_config = config is not None and config.config_hash == evaluation.config_hash
-        moved, notes = None, ChangedNotes()
-        if evaluation.contents is not None and evaluation.measured_at and config and same_config:
+        moved: list[Moved] = []
+        notes = ChangedNotes()
+        if config and same_config:
             moved = moved_parts(evaluation.contents, self._contents(config))
             notes = read_changes(
                 self._connection,
@@ -105,7 +107,7 @@ class EvidenceReader:
         return judge_evidence(
             same_config=same_config,
             same_golden=self._golden_hash == evaluation.golden_hash,
-            moved=moved if same_config else [],
+            moved=moved,
             notes=notes,
             most=self._gate.changed_notes,
         )

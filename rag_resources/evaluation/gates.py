@@ -63,7 +63,7 @@ class Against:
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
-        """The judged hit rates that both measured, by metric."""
+        """Both hit rates, judged, by metric."""
         return self.found.inferiorities(self.margin)
 
     @property
@@ -82,9 +82,9 @@ class Against:
         if self.outdated:
             return Message.REGRESSION_OUTDATED.format(reason=self.outdated)
         hits = self.found.hits(HITS)
-        counted = [Message.COMPARE_FLIPS.format(lost=hits.lost, gained=hits.gained)] if hits else []
+        counted = Message.COMPARE_FLIPS.format(lost=hits.lost, gained=hits.gained)
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
-        verdict = joined(" ", [*counted, *said])
+        verdict = joined(" ", [counted, *said])
         if self.own_past:
             moment = self.own_past.created_at.astimezone(UTC)
             return Message.REGRESSION_AGAINST_ITSELF.format(moment=moment, verdict=verdict)

@@ -9,15 +9,13 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingErr
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import Answering, evaluate_answers
-from rag_resources.evaluation.asking import ask_in_full, look_deeper, time_questions
+from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.retrieval.profile import Profile, ProfileSummary
 from rag_resources.store.comparison import Questions, unstored_questions
 from rag_resources.store.contents import count_contents, forget_contents, read_contents
 from rag_resources.store.evaluations import (
@@ -26,7 +24,7 @@ from rag_resources.store.evaluations import (
     read_present,
     unstored_evaluation,
 )
-from rag_resources.store.golden import list_golden, locate_places, pages_of_places
+from rag_resources.store.golden import list_golden, locate_places
 from rag_resources.store.models import fetch_model
 from rag_resources.store.windows import has_windows
 
@@ -38,8 +36,7 @@ class Evaluation:
     evaluation_id: UUID | None
     summary: Summary
     outcomes: tuple[QueryOutcome, ...]
-    profile: ProfileSummary
-    versions: Versions
+    context: EvaluationContext
 
 
 def evaluate(
@@ -89,8 +86,7 @@ def evaluate(
         searched = read_contents(connection, config, settings)
         entries = list_golden(connection)
         places = locate_places(connection, entries)
-        pages = pages_of_places(connection, places)
-        versions = read_present(connection, entries).versions(config)
+        present = read_present(connection, entries)
         model = fetch_model(connection, config.model)
         lacks_windows = config.searches_windows and not has_windows(connection, config.model)
     if not entries:
@@ -103,19 +99,25 @@ def evaluate(
         raise ModelMissingError(
             Message.WINDOWS_NOT_INDEXED.format(model=config.model), model=config.model
         )
-    outcomes = ask_in_full(pipeline, config, entries, places=places, pages=pages, progress=progress)
+    outcomes = ask_in_full(pipeline, config, entries, places=places, progress=progress)
     timings = time_questions(pipeline, config, entries, progress=progress)
-    outcomes = look_deeper(pipeline, config, outcomes)
-    profile = Profile()
-    for timing in timings:
-        profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
     answers = None
     if answering is not None:
         hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
         answers = evaluate_answers(outcomes, hidden, answering, judgements)
     summary = summarize(outcomes, judgements, answers=answers, gate=gate, timings=timings)
-    made = Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
+    context = EvaluationContext(
+        configuration,
+        config,
+        golden_hash=present.golden_hash,
+        model_digest=present.model_digests.get(config.model, ""),
+        chunking_hashes=present.chunking_hashes,
+        contents=searched.contents,
+        measured_at=searched.read_at,
+        run_id=run_id,
+    )
+    made = Evaluation(None, summary, tuple(outcomes), context)
     if not store:
         return made
     with database.transaction() as connection:
@@ -123,37 +125,13 @@ def evaluate(
         contents = contents_measured(
             connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
         )
-        context = replace(
-            _context(configuration, config, versions),
-            run_id=run_id,
-            contents=contents,
-            measured_at=searched.read_at,
-        )
+        context = replace(context, contents=contents)
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
         forget_contents(connection)
-    return replace(made, evaluation_id=evaluation_id)
+    return replace(made, evaluation_id=evaluation_id, context=context)
 
 
-def as_stored(
-    configuration: str, config: RetrievalConfig, made: Evaluation
-) -> tuple[StoredEvaluation, Questions]:
-    """Return an evaluation that is not stored, with its questions, in the form gates judge.
-
-    Args:
-        configuration: The name of what was evaluated.
-        config: Its settings.
-        made: What `evaluate` returned.
-    """
-    stored = unstored_evaluation(_context(configuration, config, made.versions), made.summary)
+def as_stored(made: Evaluation) -> tuple[StoredEvaluation, Questions]:
+    """Return an evaluation that is not stored, with its questions, in the form gates judge."""
+    stored = unstored_evaluation(made.context, made.summary)
     return stored, unstored_questions(made.summary, made.outcomes)
-
-
-def _context(configuration: str, config: RetrievalConfig, versions: Versions) -> EvaluationContext:
-    return EvaluationContext(
-        configuration=configuration,
-        config=config,
-        golden_hash=versions.golden_hash,
-        model_digest=versions.model_digest,
-        index_version=versions.index_version,
-        chunking_hashes=versions.chunking_hashes,
-    )

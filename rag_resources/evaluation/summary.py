@@ -19,30 +19,14 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.texts import Text, joined
 
-NO_RANK = "–"
-"""Shown for a note that is not among what the configuration searches (`top_k.retrieval`)."""
 
-
-def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str, str]]:
-    """Return each missed question, the rank of its note (or `NO_RANK`), and what came first."""
+def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str]]:
+    """Return each missed question, and what came first."""
     return [
-        (item.golden.query, str(item.deep_rank or NO_RANK), _came_first(item))
+        (item.golden.query, item.context[0].label if item.context else "–")
         for item in outcomes
         if not item.is_hit and not item.error
     ]
-
-
-def found_in_vain_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str, str]]:
-    """Return the same of questions whose note is among the first ten, but not what a user gets."""
-    return [
-        (item.golden.query, str(item.judged.first_relevant_rank), _came_first(item))
-        for item in outcomes
-        if item.is_found_in_vain
-    ]
-
-
-def _came_first(outcome: QueryOutcome) -> str:
-    return outcome.context[0].label if outcome.context else "–"
 
 
 def comparison_table(
@@ -54,8 +38,7 @@ def comparison_table(
 ) -> ReportTable:
     """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k.
 
-    `@final` is what users get. The columns per passage appear if any evaluation was judged per
-    passage.
+    `@final` is what users get.
 
     Args:
         evaluations: The rows.
@@ -64,8 +47,6 @@ def comparison_table(
         title: The table's title.
     """
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
-    by_passage = any(item.passage_queries for item in ordered)
-    passages = (Message.COLUMN_PASSAGE_HIT_RATE, Message.COLUMN_PASSAGE_MRR) if by_passage else ()
     return ReportTable(
         title,
         (
@@ -73,7 +54,7 @@ def comparison_table(
             *("@1", "@3", "@5", "@10"),
             Message.COLUMN_INTERVAL,
             "@final",
-            *("MRR", "nDCG@10", *passages, "p50/p95 ms"),
+            *("MRR", "nDCG@10", "p50/p95 ms"),
             Message.COLUMN_GATE,
         ),
         tuple(
@@ -84,25 +65,15 @@ def comparison_table(
                 f"{item.hit_rate_at_5:.3f}",
                 f"{item.hit_rate_at_10:.3f}",
                 f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
-                rate_in_words(item.served_hit_rate),
+                f"{item.served_hit_rate:.3f}",
                 f"{item.mrr:.3f}",
                 f"{item.ndcg_at_10:.3f}",
-                *(_passage_cells(item) if by_passage else ()),
                 f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
                 verdict_in_words(item, gate, evidence[item.evaluation_id]),
             )
             for item in ordered
         ),
     )
-
-
-def _passage_cells(item: StoredEvaluation) -> tuple[str, str]:
-    return rate_in_words(item.passage_hit_rate_at_10), rate_in_words(item.passage_mrr)
-
-
-def rate_in_words(rate: float | None) -> str:
-    """Format a rate; a dash if it was not measured."""
-    return "–" if rate is None else f"{rate:.3f}"
 
 
 def comparison_markdown(
@@ -145,7 +116,6 @@ ANSWER_METRIC_WORDS = {
 _GROUP_WORDS = {
     "category": Message.GROUP_CATEGORY,
     "difficulty": Message.GROUP_DIFFICULTY,
-    "tag": Message.GROUP_TAG,
 }
 
 _INFERIORITY_WORDS = {

@@ -56,8 +56,8 @@ def record_batch(
     """
     hits = hits_of(evaluation.outcomes)
     quality = BatchQuality(
-        config_hash=evaluation.versions.config_hash,
-        golden_hash=evaluation.versions.golden_hash,
+        config_hash=evaluation.context.config.config_hash,
+        golden_hash=evaluation.context.golden_hash,
         hit_rate_at_10=evaluation.summary.metrics["hit_rate_at_10"],
         mrr=evaluation.summary.metrics["mrr"],
         latency_p95_ms=evaluation.summary.latency.p95_ms,

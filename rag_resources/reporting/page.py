@@ -204,9 +204,7 @@ def _verdict(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     return Cell(f"{mark} {said}", reasons, tone)
 
 
-def _hit_rate(rate: float | None, queries: int) -> Cell:
-    if rate is None:
-        return Cell("–")
+def _hit_rate(rate: float, queries: int) -> Cell:
     wilson = wilson_interval(round(rate * queries), queries)
     return Cell(f"{rate:.3f}", (f"{wilson.low:.3f}–{wilson.high:.3f}",))
 

@@ -44,7 +44,6 @@ from rag_resources.retrieval.expansion import expanded_windows, results
 from rag_resources.retrieval.finding import Finder
 from rag_resources.retrieval.found import Found
 from rag_resources.retrieval.notices import messages
-from rag_resources.retrieval.profile import Profile
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
 from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
@@ -123,7 +122,6 @@ class RetrievalPipeline:
         self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
         self._finder = Finder(database, self._breakers)
         self._caches = caches
-        self.profile = Profile()
 
     def retrieve(
         self,
@@ -178,20 +176,13 @@ class RetrievalPipeline:
         stages = Stages(config_hash=lambda: config.config_hash, query=request.query)
         with span("retrieval", strategy=config.strategy.value, model=config.model):
             response = self._answer(request, stages)
-        response = replace(
+        return replace(
             response,
             query=query,
             transformed=response.transformed and replace(response.transformed, original=query),
             latency_ms=stages.elapsed_ms,
             stages=stages.timings,
         )
-        self.profile.record(
-            response.latency_ms,
-            response.stages,
-            degraded=response.degraded,
-            cached=response.cached,
-        )
-        return response
 
     def has_model(self, name: str) -> bool:
         """Whether questions can be embedded with a model of this name."""

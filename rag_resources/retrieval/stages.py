@@ -1,7 +1,6 @@
 """Runs the stages of one retrieval and records their times, spans and failures.
 
-The work of the stages is in the pipeline; percentiles over many retrievals are in
-`retrieval.profile`.
+The work of the stages is in the pipeline.
 """
 
 import threading

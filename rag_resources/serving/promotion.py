@@ -359,12 +359,9 @@ def judge_serving(
 
 
 def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """Return the refusal if Hit_Rate@final was not measured, or the questions were archived."""
-    if evaluation.served_hit_rate is None:
-        return Message.REFUSED_UNMEASURED
-    if not has_questions(connection, evaluation.evaluation_id):
-        return Message.REFUSED_ARCHIVED
-    return None
+    """Return the refusal if the questions were archived."""
+    found = has_questions(connection, evaluation.evaluation_id)
+    return None if found else Message.REFUSED_ARCHIVED
 
 
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:

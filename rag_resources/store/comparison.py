@@ -59,7 +59,6 @@ def evaluated_questions(
             rank=row.first_relevant_rank,
             metrics=row.metrics,
             error=restored(row.error) if row.error else None,
-            passage_metrics=row.passage_metrics,
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
             answer_metrics=row.answer_metrics,
         )
@@ -81,7 +80,6 @@ def unstored_questions(
             rank=outcome.judged.first_relevant_rank,
             metrics=summary.per_query[outcome.key],
             error=outcome.error,
-            passage_metrics=summary.passages.per_query.get(outcome.key),
             places=frozenset(
                 (str(place.stated.note_id), place.stated.start, place.stated.end)
                 for place in outcome.places

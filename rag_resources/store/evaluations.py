@@ -13,18 +13,15 @@ from psycopg.types.json import Jsonb
 from rag_resources.core.answer_metrics import AnswerSummary, figures_from_json
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import (
-    PlaceSummary,
     QueryOutcome,
     StoredEvaluation,
     Summary,
 )
 from rag_resources.core.evidence import Contents
 from rag_resources.core.golden import GoldenEntry, golden_hash
-from rag_resources.core.golden_places import LocatedPlace
+from rag_resources.core.golden_places import LocatedPlace, NoteRange
 from rag_resources.core.judging import JudgeSummary
-from rag_resources.core.measurement import Present
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -44,23 +41,40 @@ _SUMMARY_METRICS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """The current versions in a database, independent of a configuration.
+
+    Attributes:
+        model_digests: Digests by model, of the registered models that are not retired; empty if
+            unknown.
+        chunking_hashes: Hashes of all chunking settings in use.
+        index_version: Changes with every change to searched data.
+    """
+
+    golden_hash: str
+    model_digests: Mapping[str, str]
+    chunking_hashes: tuple[str, ...]
+    index_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationContext:
     """The data and settings that an evaluation was run on, besides its configuration.
 
     Attributes:
-        contents: Fingerprints of what the configuration searched; None if they are unknown.
-        measured_at: When it began, by the database's clock; None if that is unknown.
+        model_digest: Of the model's weights; empty if it is unknown or retired.
+        contents: Fingerprints of what the configuration searched.
+        measured_at: When it began, by the database's clock.
     """
 
     configuration: str
     config: RetrievalConfig
     golden_hash: str
     model_digest: str
-    index_version: int
-    chunking_hashes: tuple[str, ...] = ()
+    chunking_hashes: tuple[str, ...]
+    contents: Contents
+    measured_at: datetime
     run_id: str | None = None
-    contents: Contents | None = None
-    measured_at: datetime | None = None
 
 
 def insert_evaluation(
@@ -81,7 +95,6 @@ def insert_evaluation(
         "golden_hash": context.golden_hash,
         "model": context.config.model,
         "model_digest": context.model_digest,
-        "index_version": context.index_version,
         "chunking_hashes": context.chunking_hashes,
         "run_id": context.run_id,
         "stage_latencies": {name: asdict(values) for name, values in summary.stages.items()},
@@ -113,10 +126,11 @@ def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredE
         golden_hash=context.golden_hash,
         model=context.config.model,
         model_digest=context.model_digest,
-        index_version=context.index_version,
         chunking_hashes=context.chunking_hashes,
         created_at=datetime.now(UTC),
         breakdown=summary.breakdown,
+        contents=context.contents,
+        measured_at=context.measured_at,
         **figures,
         **_judge_columns(summary.judgements),
     )
@@ -209,21 +223,7 @@ def _figures(summary: Summary) -> dict[str, Any]:
         "served_hit_rate": summary.metrics[SERVED],
         "gate": summary.verdict.state.value,
         **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
-        **_passage_columns(summary.passages),
-        "page_queries": summary.pages.queries,
-        "page_metrics": dict(summary.pages.metrics) if summary.pages.queries else None,
         "answers": summary.answers.figures if summary.answers else None,
-    }
-
-
-def _passage_columns(passages: PlaceSummary) -> dict[str, Any]:
-    """The passage columns; NULL, not 0, if no question names places."""
-    return {
-        "passage_queries": passages.queries,
-        **{
-            f"passage_{name}": passages.metrics[name] if passages.queries else None
-            for name in _SUMMARY_METRICS
-        },
     }
 
 
@@ -244,9 +244,6 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "degraded": list(outcome.degraded),
         "error": to_stored(outcome.error) if outcome.error else None,
         "places": [_place_row(place) for place in outcome.places],
-        "first_relevant_passage_rank": summary.passages.first_ranks.get(outcome.key),
-        "passage_metrics": _json_of(summary.passages.per_query.get(outcome.key)),
-        "page_metrics": _json_of(summary.pages.per_query.get(outcome.key)),
         **_answer_columns(summary.judgements, outcome),
         **_citation_columns(summary.answers, outcome),
     }

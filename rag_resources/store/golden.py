@@ -4,7 +4,7 @@ Reading their history, which triggers write, belongs in `store.golden_history`; 
 review in `store.golden_review`.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -23,7 +23,6 @@ from rag_resources.core.golden_places import (
     restate,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.page_metrics import DocumentPage
 from rag_resources.core.text import normalize_query
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -117,25 +116,6 @@ def locate_places(
         for entry in entries
         if entry.places
     }
-
-
-def pages_of_places(
-    connection: Connection, places: Mapping[str, Sequence[LocatedPlace]]
-) -> dict[str, frozenset[DocumentPage]]:
-    """Return the document pages that places lie on, by the same keys; only keys with pages."""
-    ranges = [
-        (key, place) for key, located in places.items() for place in located if not place.is_lost
-    ]
-    found: dict[str, set[DocumentPage]] = {}
-    for row in queries().fetch_spans(
-        connection,
-        note_ids=[place.stated.note_id for _, place in ranges],
-        starts=[place.start for _, place in ranges],
-        ends=[place.end for _, place in ranges],
-    ):
-        key, _ = ranges[row.number - 1]
-        found.setdefault(key, set()).add(DocumentPage(row.document_id, row.page_number))
-    return {key: frozenset(pages) for key, pages in found.items()}
 
 
 def present_place(connection: Connection, place: GoldenPlace) -> GoldenPlace:

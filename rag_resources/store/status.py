@@ -6,12 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.measurement import Present
 from rag_resources.database.connection import LimitedConnection, Role
 from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
 from rag_resources.store.document_list import UnreadDocument, count_missing, list_unread
-from rag_resources.store.evaluations import latest_evaluations, read_present
+from rag_resources.store.evaluations import Present, latest_evaluations, read_present
 from rag_resources.store.models import ModelContents, every_model
 from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 from rag_resources.store.rejections import Rejection, list_rejections

@@ -19,6 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 import numpy as np
+from rag_resources.core.passage_metrics import NoteRange, golden_ranges
 
 from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.answers.citing import passages_of
@@ -38,7 +39,6 @@ from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
-from rag_resources.core.passage_metrics import NoteRange, golden_ranges
 from rag_resources.core.significance import bootstrap_intervals
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.locate import embedded_server

@@ -109,7 +109,7 @@ def test_an_evaluation_shows_what_a_run_would_have_shown(
     sensor.tick()
     [told] = observed(indexed, CANDIDATE)
     assert told["evaluation_id"] == made
-    assert shown.keys() - told.keys() == {"perfil"}
+    assert shown.keys() - told.keys() == {"etapas"}
     assert [told[name] for name in ("mrr", "gate", "breakdown", "citation_precision")] == [
         shown[name] for name in ("mrr", "gate", "breakdown", "citation_precision")
     ]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import psycopg
 import pytest
 from dagster_project import (
     CANDIDATE,
@@ -211,18 +210,6 @@ def test_a_copy_that_serves_less_is_not_promoted(
     said = indexed.check(evaluated, "no_regression")
     assert not said.passed
     assert "es peor" in said.metadata[label("served_state")].value
-
-
-def test_an_evaluation_from_before_what_users_get_was_measured_is_repeated(
-    indexed: Project,
-) -> None:
-    assert indexed.run(CANDIDATE).success
-    with psycopg.connect(indexed.database_url) as connection:
-        connection.execute("SET LOCAL session_replication_role = replica")  # rows have a guard
-        connection.execute("UPDATE evaluation_results SET served_hit_rate = NULL")
-    promoted = materialised(indexed.run(PROMOTED), PROMOTED)[None]
-    assert promoted["evaluated_again"] == "rapida"
-    assert promoted["served_hit_rate"] > 0
 
 
 def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: Project) -> None:

@@ -15,16 +15,12 @@ def outcome(query: str, *found: UUID, error: str = "") -> QueryOutcome:
     return QueryOutcome(entry, found, 1.0, {}, error=error)
 
 
-def test_missed_questions_and_those_found_in_vain_are_named() -> None:
-    far = [UUID(int=100 + rank) for rank in range(11)]
-    told = question_metadata(
-        [outcome("¿La gata | el gato?", *far, NOTE), outcome("¿Nada?"), outcome("¿Aquí?", NOTE)]
-    )
-    missed, in_vain = (str(told[name].value) for name in ("missed", "found_in_vain"))
-    assert missed.startswith(Message.EVALUATE_MISSED.format(count=2))
-    assert "| ¿La gata \\| el gato? | 12 | – |" in missed
-    assert "| ¿Nada? | – | – |" in missed
-    assert "| ¿Aquí? | 1 | – |" in in_vain
+def test_missed_questions_are_named() -> None:
+    told = question_metadata([outcome("¿La gata | el gato?", OTHER), outcome("¿Aquí?", NOTE)])
+    missed = str(told["missed"].value)
+    assert missed.startswith(Message.EVALUATE_MISSED.format(count=1))
+    assert "| ¿La gata \\| el gato? | – |" in missed
+    assert "¿Aquí?" not in missed
     assert Message.EVALUATION_SHOWN.format(shown=20) not in missed
 
 

@@ -249,10 +249,10 @@ def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
         assert "ajustes" in corpus.evidence(settings=other).explanation
 
 
-def test_an_evaluation_from_before_this_was_recorded_is_stale(corpus: Evaluated) -> None:
-    corpus.forge("UPDATE evaluation_results SET contents = NULL")
+def test_an_evaluation_that_recorded_nothing_is_stale(corpus: Evaluated) -> None:
+    corpus.forge("UPDATE evaluation_results SET contents = '{}'")
     assert corpus.evidence().state is EvidenceState.STALE
-    with pytest.raises(GateNotPassedError, match="no guardó qué midió"):
+    with pytest.raises(GateNotPassedError, match="obsoleta"):
         corpus.promote()
 
 

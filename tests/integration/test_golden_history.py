@@ -392,14 +392,16 @@ def insert_evaluation(database: Database, categories: dict[str, int], created_at
         "total_queries, failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3,"
         " hit_rate_at_5, hit_rate_at_10, hit_rate_at_10_low, hit_rate_at_10_high, mrr,"
         " precision_at_10, recall_at_10, ndcg_at_10, latency_p50_ms, latency_p95_ms,"
-        " latency_p99_ms, index_version"
+        " latency_p99_ms, served_hit_rate, latency_p95_low_ms, latency_p95_high_ms,"
+        " latency_queries, late_queries"
     )
     with database.transaction() as connection:
         row_ = connection.execute(
             "INSERT INTO evaluation_results (id, configuration, config, config_hash, golden_hash,"
-            f" model, model_digest, gate, created_at, breakdown, {columns})"
-            " VALUES (gen_random_uuid(), 'c', '{}', 'x', 'x', 'm', 'x', 'pass', %s, %s,"
-            f" {', '.join(['1'] * 17)}) RETURNING id",
+            f" model, model_digest, gate, created_at, breakdown, contents, measured_at,"
+            f" {columns})"
+            " VALUES (gen_random_uuid(), 'c', '{}', 'x', 'x', 'm', 'x', 'pass', %s, %s, '{}',"
+            f" now(), {', '.join(['1'] * 21)}) RETURNING id",
             (created_at, json.dumps(breakdown)),
         ).fetchone()
     assert row_

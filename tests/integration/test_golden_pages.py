@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.database.pool import Database
@@ -14,13 +13,11 @@ from rag_resources.documents.applying import apply_window
 from rag_resources.documents.arrival import arrive
 from rag_resources.documents.extracting import extract_window
 from rag_resources.documents.folder import folder_files
-from rag_resources.evaluation.runner import evaluate
 from rag_resources.files import LocalFiles
 from rag_resources.golden.files import import_golden
 from rag_resources.store.golden import list_golden
 from tests.corpus import ALWAYS, SMALL, Corpus
 
-WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
 FIRST = "Las obras del archivo empiezan en marzo. El carril bici va después del archivo."
 SECOND = "La plaza tendrá veintidós árboles. El carril bici cuesta 380.000 euros."
 
@@ -114,15 +111,3 @@ def test_a_wrong_page_hides_no_other_mistake_of_the_question(
     told = " ".join(refused.value.problems)
     for part in ("está en la 2", "«no-existe»", "difficulty: 9"):
         assert part in told
-
-
-def test_an_evaluation_measures_the_pages_that_are_found(corpus: Corpus, tmp_path: Path) -> None:
-    import_questions(corpus, tmp_path, on_page(2, "380.000 euros"))
-    made = evaluate(corpus.database, corpus.pipeline(), "palabras", WORDS)
-    (outcome,) = made.outcomes
-    assert {page.number for page in outcome.pages} == {2}
-    assert outcome.retrieved_pages[0].number == 2
-    (row,) = corpus.fetch("SELECT page_queries, page_metrics FROM evaluation_results")
-    assert (row.page_queries, row.page_metrics["mrr"]) == (1, 1.0)
-    (asked,) = corpus.fetch("SELECT page_metrics FROM evaluation_queries")
-    assert asked.page_metrics["hit_rate_at_1"] == 1.0

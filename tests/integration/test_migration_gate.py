@@ -12,7 +12,6 @@ from pgvector import HalfVector
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.measurement import Versions
 from rag_resources.core.migration_gate import ALPHA, Baseline, BatchVerdict, Pair, VectorState
 from rag_resources.core.types import NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
@@ -23,8 +22,7 @@ from rag_resources.indexing.verify import verify_embeddings
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.retrieval.profile import Profile
-from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
+from rag_resources.store.evaluations import insert_evaluation, latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import (
     BatchRun,
@@ -39,9 +37,10 @@ from rag_resources.store.promotions import promote
 from rag_resources.store.queues import NoteQueue, is_empty
 from rag_resources.store.verification import sample_embeddings
 from tests.embedders import HashEmbedder
+from tests.stored_evaluations import unmeasured_context
 
 CONFIG = RetrievalConfig(model="openai_hash")
-VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
+CONTEXT = unmeasured_context("una", CONFIG)
 PLANNED = 4
 GOOD, BAD = [1] * 20, [0] * 20
 RELEVANT, OTHER = UUID(int=1), UUID(int=2)
@@ -65,7 +64,7 @@ def store(
 ) -> UUID:
     """Store an evaluation of a configuration."""
     made = outcomes(found)
-    context = EvaluationContext(name, config, "golden", "digest", index_version=1)
+    context = unmeasured_context(name, config)
     with database.transaction() as connection:
         return insert_evaluation(connection, context, summarize(made), made)
 
@@ -92,7 +91,7 @@ def record(
 ) -> BatchVerdict:
     """Record a batch of March."""
     made = outcomes(found)
-    evaluation = Evaluation(None, summarize(made), made, Profile().summary(), VERSIONS)
+    evaluation = Evaluation(None, summarize(made), made, CONTEXT)
     run = BatchRun(model, chunking, run_id, ("2025-03",))
     return record_batch(
         database, run, evaluation, planned=PLANNED, floor=floor, vectors=vectors, pair=pair

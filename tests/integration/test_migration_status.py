@@ -15,7 +15,6 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -28,10 +27,9 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
 from rag_resources.migration.reading import read_status
 from rag_resources.migration.status import tables
-from rag_resources.retrieval.profile import Profile
 from rag_resources.serving.rollback import roll_back_to_notes
 from rag_resources.settings import load_settings
-from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
+from rag_resources.store.evaluations import insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
 from rag_resources.store.migration import BatchRun, closed_batches, override_batches
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
@@ -41,10 +39,11 @@ from rag_resources.store.queues import NoteQueue, claim_queued
 from tests.command_line import Outcome, call_rag, isolate
 from tests.embedders import HashEmbedder
 from tests.integration.test_rollback import BASELINE
+from tests.stored_evaluations import unmeasured_context
 
 MODEL = "openai_hash"
 CONFIG = RetrievalConfig(model=MODEL)
-VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
+CONTEXT = unmeasured_context("una", CONFIG)
 WAY = chunking_hash(ChunkingConfig())
 MONTHS = ("2025-01", "2025-02", "2025-03")
 NOTES_A_MONTH = 12
@@ -129,7 +128,7 @@ def measure(database: Database, found: Sequence[int], run_id: str, *, floor: flo
     record_batch(
         database,
         BatchRun(MODEL, WAY, run_id, MONTHS),
-        Evaluation(None, summarize(made), made, Profile().summary(), VERSIONS),
+        Evaluation(None, summarize(made), made, CONTEXT),
         planned=4,
         floor=floor,
     )
@@ -138,7 +137,7 @@ def measure(database: Database, found: Sequence[int], run_id: str, *, floor: flo
 def store(database: Database, name: str, found: Sequence[int]) -> None:
     """Store an evaluation."""
     made = outcomes(found)
-    context = EvaluationContext(name, CONFIG, "golden", "digest", index_version=1)
+    context = unmeasured_context(name, CONFIG)
     with database.transaction() as connection:
         insert_evaluation(connection, context, summarize(made), made)
 

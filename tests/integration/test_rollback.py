@@ -539,7 +539,7 @@ def evaluate(corpus: Corpus, item: NamedConfiguration) -> UUID:
             item.retrieval,
             golden_hash([]),
             "1",
-            index_version=1,
+            (),
             contents=searched.contents,
             measured_at=searched.read_at,
         )

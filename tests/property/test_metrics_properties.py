@@ -12,8 +12,7 @@ from rag_resources.core.metrics import (
     per_query_metrics,
     percentile,
 )
-from rag_resources.core.passage_metrics import NoteRange, judge_passages
-from tests.strategies import judged_runs, note_ranges
+from tests.strategies import judged_runs
 
 Run = dict[str, JudgedRanking]
 
@@ -81,36 +80,3 @@ def test_property_28_every_metric_is_between_0_and_1(run: Run) -> None:
             recall = per_query[question][f"recall_at_{cutoff}"]
             assert abs(precision - found / cutoff) < 1e-12
             assert abs(recall - found / len(judged.relevant)) < 1e-12
-
-
-@given(
-    st.lists(note_ranges(), max_size=14), st.lists(note_ranges(), min_size=1, max_size=4), st.data()
-)
-def test_property_28_metrics_per_passage_are_between_0_and_1_and_never_above_those_per_note(
-    retrieved: list[NoteRange], targets: list[NoteRange], data: st.DataObject
-) -> None:
-    """If a place is found, its note is found at the same or a better rank."""
-    passages = judge_passages(retrieved, targets)
-    notes = JudgedRanking(
-        frozenset(str(target.note_id) for target in targets),
-        tuple(str(passage.note_id) for passage in retrieved),
-    )
-    values = per_query_metrics({"passages": passages, "notes": notes})
-    assert all(0 <= value <= 1 for value in values["passages"].values())
-    for metric in ("mrr", *(f"hit_rate_at_{cutoff}" for cutoff in CUTOFFS)):
-        assert values["passages"][metric] <= values["notes"][metric]
-    # By definition: the first that shares a character with a place.
-    ranks = [
-        rank
-        for rank, passage in enumerate(retrieved[:10], start=1)
-        if any(
-            passage.note_id == target.note_id
-            and {*range(passage.start, passage.end)} & {*range(target.start, target.end)}
-            for target in targets
-        )
-    ]
-    assert passages.first_relevant_rank == (ranks[0] if ranks else None)
-    # Nothing that is retrieved later changes what earlier ranks are worth.
-    kept = data.draw(st.integers(0, len(retrieved)))
-    shorter = judge_passages(retrieved[:kept], targets)
-    assert shorter.retrieved == passages.retrieved[: min(kept, 10)]

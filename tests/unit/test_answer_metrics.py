@@ -17,7 +17,7 @@ from rag_resources.core.answer_metrics import (
 from rag_resources.core.answers import Answer, CitedSentence, Source
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState, Interval, judge_share
-from rag_resources.core.passage_metrics import NoteRange, golden_ranges
+from rag_resources.core.golden_places import NoteRange, golden_ranges
 from rag_resources.core.silence import SilenceCurve, SilencePoint
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult

@@ -93,12 +93,6 @@ def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
     assert ranks_in_words(found[2]) == "2 → 1 (@final: ganada)"
 
 
-def test_what_users_get_counts_only_if_both_evaluations_measured_it() -> None:
-    asked = question(1, [1], [1], 0.0)
-    assert flips(by_id(question(1, [1], [1])), by_id(asked)) == []
-    assert flips(by_id(asked), by_id(question(1, [1], [1]))) == []
-
-
 def test_config_changes_name_nested_fields() -> None:
     before = {"model": "a", "fusion": {"method": "rrf", "rank_constant": 60}, "old": {}}
     after = {"model": "a", "fusion": {"method": "weighted", "rank_constant": 60}, "new": [1]}

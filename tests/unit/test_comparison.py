@@ -177,11 +177,6 @@ def test_what_users_get_is_judged_by_itself() -> None:
     assert served.inferiority(0.1).state is Inferiority.INFERIOR
 
 
-def test_what_users_get_is_not_judged_where_it_was_not_measured() -> None:
-    older = {key: {"hit_rate_at_10": 1.0} for key in evaluated([1, 2])}
-    assert hit_changes(older, evaluated([1, 2]), SERVED) is None
-
-
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [

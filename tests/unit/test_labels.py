@@ -42,7 +42,6 @@ def test_no_two_fields_have_one_name(language: str) -> None:
     [
         ("hit_rate_at_10", "Hit_Rate@10"),
         ("hit_rate_at_10_low", "Hit_Rate@10: límite inferior (IC 95 %)"),
-        ("passage_mrr", "MRR por pasaje"),
         ("page_quality_mean", "calidad de las páginas (media)"),
         ("pages_per_second", "páginas por segundo"),
         ("pending_e5_small", "notas pendientes de e5_small"),
