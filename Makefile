@@ -15,7 +15,7 @@ EXAMPLES ?= 10000
 API_URL ?= http://127.0.0.1:8000
 CASES ?= 150
 RESULTS ?= build/bench
-TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md silence.md silence-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
+TABLES := sample.txt embedder.txt quality.md retrieval.txt questions.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -109,10 +109,10 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 
 bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Measure everything into RESULTS, with DATA as below, and write docs/measurements.md (two to three hours; goes on where it was stopped)
-	$(BIN)/python -m tests.benchmarks.measurements $(RESULTS)
+	$(BIN)/python -m benchmarks.measurements $(RESULTS)
 
 bench-tables: $(READY)  ## Write the tables of RESULTS into docs/measurements.md
-	$(BIN)/python -m tests.benchmarks.measurements $(RESULTS)
+	$(BIN)/python -m benchmarks.measurements $(RESULTS)
 
 bench-data:
 	@test -f '$(DATA)' || { echo 'Falta el fichero de preguntas: make bench DATA=xquad.es.json'; exit 1; }
@@ -132,57 +132,41 @@ $(RESULTS)/sample.txt:
 	$(call made,$(SAMPLE) $(BIN)/python -m rag_assets run > $@~)
 	@$(SAMPLE) $(BIN)/rag down
 $(RESULTS)/embedder.txt:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_embedder > $@~)
+	$(call made,$(BIN)/python -m benchmarks.bench_embedder > $@~)
 $(RESULTS)/quality.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_quality $(DATA) --markdown $@~)
-$(RESULTS)/windows.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows --markdown $@~)
-$(RESULTS)/windows-public.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows $(DATA) --markdown $@~)
-$(RESULTS)/silence.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_silence --markdown $@~)
-$(RESULTS)/silence-public.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_silence $(DATA) --markdown $@~)
-$(RESULTS)/decisions.txt:
-	$(call made,XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $@~)
+	$(call made,$(BIN)/python -m benchmarks.bench_quality $(DATA) --markdown $@~)
 $(RESULTS)/retrieval.txt:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_retrieval > $@~)
+	$(call made,$(BIN)/python -m benchmarks.bench_retrieval > $@~)
 $(RESULTS)/questions.md: | $(PEERS_READY)
-	$(call made,$(BIN)/python -m tests.benchmarks.peers.turns $(DATA) --markdown $@~)
+	$(call made,$(BIN)/python -m benchmarks.peers.turns $(DATA) --markdown $@~)
 $(RESULTS)/scale.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --warm-up 1000 --markdown $@~ --plot $(RESULTS)/scale.png)
-$(RESULTS)/queries.md:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_queries --markdown $@~)
+	$(call made,$(BIN)/python -m benchmarks.bench_scale --chunks 10000 100000 1000000 --warm-up 1000 --markdown $@~)
 $(RESULTS)/peers.md: | $(PEERS_READY)
-	$(call made,$(BIN)/python -m tests.benchmarks.peers $(DATA) --markdown $@~)
+	$(call made,$(BIN)/python -m benchmarks.peers $(DATA) --markdown $@~)
 $(RESULTS)/migration.txt:
-	$(call made,$(BIN)/python -m tests.benchmarks.bench_migration > $@~)
+	$(call made,$(BIN)/python -m benchmarks.bench_migration > $@~)
 $(RESULTS)/soak.txt:
-	$(call made,$(BIN)/python -m tests.benchmarks.soak > $@~)
+	$(call made,$(BIN)/python -m benchmarks.soak > $@~)
 
-bench-quality: bench-data $(READY)  ## Measure configurations, windows and answers on the sample and on DATA, a file in the format of SQuAD
-	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
-	$(BIN)/python -m tests.benchmarks.bench_windows
-	$(BIN)/python -m tests.benchmarks.bench_windows $(DATA)
-	$(BIN)/python -m tests.benchmarks.bench_silence
-	$(BIN)/python -m tests.benchmarks.bench_silence $(DATA)
+bench-quality: bench-data $(READY)  ## Measure the configurations on DATA, a file in the format of SQuAD
+	$(BIN)/python -m benchmarks.bench_quality $(DATA)
 
 # Apart: their requirements exclude some of our pins.
-$(PEERS_READY): tests/benchmarks/peers/requirements.txt
+$(PEERS_READY): benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 bench-peers: $(READY) $(PEERS_READY)  ## Measure LlamaIndex, Haystack and LangChain beside us on DATA
-	$(BIN)/python -m tests.benchmarks.peers $(DATA)
+	$(BIN)/python -m benchmarks.peers $(DATA)
 
-$(DOCUMENT_PEERS_READY): tests/benchmarks/document_peers.txt
+$(DOCUMENT_PEERS_READY): benchmarks/document_peers.txt
 	$(PYTHON) -m venv $(DOCUMENT_PEERS)
 	$(DOCUMENT_PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-bench-documents: $(READY) $(DOCUMENT_PEERS_READY)  ## Measure the PDF reader, and pdftext, pdfplumber and pypdf beside it, on the folder DOCUMENTS
-	$(BIN)/python -m tests.benchmarks.bench_documents $(DOCUMENTS) --peers $(DOCUMENT_PEERS)/bin/python
+bench-documents: $(READY) $(DOCUMENT_PEERS_READY)  ## Measure the PDF reader, and pdftext and pdfplumber beside it, on the folder DOCUMENTS
+	$(BIN)/python -m benchmarks.bench_documents $(DOCUMENTS) --peers $(DOCUMENT_PEERS)/bin/python
 
 down: $(READY)  ## Stop the embedded database of this RAG_HOME
 	@$(BIN)/rag down

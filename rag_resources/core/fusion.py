@@ -27,10 +27,9 @@ from rag_resources.core.whole_notes import ScoreRange, found_by, merge_whole_not
 SIDE_CANDIDATES = 3
 """How many candidates are used of a list that searched a sub-question or a hypothetical answer.
 
-Measured on pairs of unrelated XQuAD-es questions asked as one
-(`tests/benchmarks/bench_reranking.py`). With three, RRF finds more passages that answer either
-question: recall@5 +.03. With whole lists RRF gets much worse, MRR from .98 to .55, since a passage
-in the middle of all lists then beats the best passage of a single question.
+Measured on pairs of unrelated XQuAD-es questions asked as one. With three, RRF finds more passages
+that answer either question: recall@5 +.03. With whole lists RRF gets much worse, MRR from .98 to
+.55, since a passage in the middle of all lists then beats the best passage of a single question.
 """
 
 _UNNAMED = RetrieverConfig()

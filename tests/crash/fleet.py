@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from benchmarks.corpus import Corpus
 from rag_assets.keys import CHUNKS, embeddings_key
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
-from tests.benchmarks.corpus import Corpus
 from tests.crash.content import Content, differences
 from tests.crash.product import ROOT, Product
 from tests.dagster.dagster_ui import eventually, members

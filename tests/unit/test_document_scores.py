@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.benchmarks.document_scores import f1, found_relations, score_text, true_relations
+from benchmarks.document_scores import f1, found_relations, score_text, true_relations
 
 TRUTH = [
     {"t": "h", "text": "Un título"},

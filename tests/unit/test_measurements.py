@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.benchmarks.measurements import MARKED, PAGE, with_tables
+from benchmarks.measurements import MARKED, PAGE, with_tables
 
 MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
 

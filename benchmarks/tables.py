@@ -1,0 +1,112 @@
+"""Tables of benchmarks, for a terminal and in Markdown, and how figures are shown in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from rag_resources.cli.output import console, table
+from rag_resources.core.comparison import (
+    COMPARED,
+    Comparison,
+    MetricComparison,
+    QueryMetrics,
+    Verdict,
+)
+from rag_resources.core.gate import wilson_interval
+from rag_resources.core.metrics import SERVED
+from rag_resources.core.significance import bootstrap_intervals
+
+METRICS = {
+    "hit_rate_at_1": "@1",
+    "hit_rate_at_3": "@3",
+    "hit_rate_at_5": "@5",
+    "hit_rate_at_10": "Hit_Rate@10",
+    "mrr": "MRR@10",
+    "ndcg_at_10": "nDCG@10",
+}
+"""What is shown, by its name in the code."""
+
+RANKED = tuple(metric for metric in COMPARED if metric != SERVED)
+"""The compared metrics of a ranking: a benchmark asks for more passages than a user gets."""
+
+COMPARED_WORDS = tuple(METRICS[metric] for metric in RANKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with a title above and a remark below."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    remark: str = ""
+
+
+def show(tables: Sequence[Table]) -> None:
+    """Print tables."""
+    screen = console()
+    for one in tables:
+        screen.print(table(one.columns, one.rows, title=one.title))
+        if one.remark:
+            screen.print(f"{one.remark}\n")
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    """Return tables as Markdown, each under a heading of the third level."""
+    return "\n".join(map(_as_markdown, tables))
+
+
+def _as_markdown(one: Table) -> str:
+    rule = ["---"] * len(one.columns)
+    lines = [f"| {' | '.join(cells)} |" for cells in (one.columns, rule, *one.rows)]
+    return "\n".join(
+        [f"### {one.title}", "", *lines, "", *([one.remark, ""] if one.remark else [])]
+    )
+
+
+def length_title(paragraphs: int) -> str:
+    """Say how many paragraphs a note has."""
+    return f"{paragraphs} paragraph{'s' * (paragraphs > 1)} per note"
+
+
+def differences(comparison: Comparison) -> list[str]:
+    """Show each metric's difference with its interval, p-values and verdict."""
+    return [_difference(metric) for metric in comparison.metrics]
+
+
+def _difference(metric: MetricComparison) -> str:
+    interval = f"[{_signed(metric.interval.low)}, {_signed(metric.interval.high)}]"
+    p_values = f"p {_probability(metric.p_value)} → {_probability(metric.adjusted_p_value)}"
+    verdict = "" if metric.verdict is Verdict.NO_EVIDENCE else f", {metric.verdict.value}"
+    return f"{_signed(metric.difference)} {interval}, {p_values}{verdict}"
+
+
+def _probability(value: float) -> str:
+    return shown(value) if value >= 0.001 else "<.001"
+
+
+def with_interval(values: QueryMetrics, metric: str) -> str:
+    """Show a mean with its interval of 95 %: Wilson's for hits, BCa bootstrap for the others."""
+    own = [question[metric] for question in values.values()]
+    if metric.startswith("hit_rate"):
+        interval = wilson_interval(round(sum(own)), len(own))
+        low, high = interval.low, interval.high
+    else:
+        low, high = bootstrap_intervals(np.array(own)[:, None])[0]
+    return f"{shown(fmean(own))} {shown(low)}–{shown(high)}"
+
+
+def mean(values: QueryMetrics, metric: str) -> float:
+    """Return the mean of a metric over all questions."""
+    return fmean(question[metric] for question in values.values())
+
+
+def shown(value: float) -> str:
+    """Show a number with three places, and no zero before the point."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("0.", ".", 1).replace("-.000", "+.000")
