@@ -42,13 +42,11 @@ Page = Annotated[int | None, typer.Option("--page", metavar="N", help=Message.HE
 @command(app, "list", Message.HELP_DOCUMENT_LIST)
 def list_documents(
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", help=Message.HELP_DOCUMENT_LIMIT)
+        int | None, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_DOCUMENT_LIMIT)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the documents, latest arrival first."""
-    if limit is not None and limit < 1:
-        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
     with application() as opened:
         documents, total = opened.documents.list(
             limit=limit if as_json or limit else SHOWN_DOCUMENTS
@@ -132,7 +130,8 @@ def delete(
     """Delete a document and everything made of it, after confirmation by a person."""
     with application() as opened:
         document = opened.documents.find(name)
-        if not (yes or _confirmed(document)):
+        question = Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes)
+        if not (yes or confirmed(question)):
             raise InvalidParameterError(Message.DOCUMENT_DELETE_UNCONFIRMED)
         notes = opened.documents.delete(document, reason=clean(reason))
     told = joined(
@@ -236,10 +235,6 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
         )
     if not enough:
         raise typer.Exit(NOT_VERIFIED)
-
-
-def _confirmed(document: "DocumentSummary") -> bool:
-    return confirmed(Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes))
 
 
 def _status(document: "DocumentSummary") -> str:

@@ -7,7 +7,6 @@ import typer
 from rag_resources.cli.output import JsonOption, clean, print_table, say, told, told_day, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
@@ -55,13 +54,11 @@ def feedback(
 @command(app, "list", Message.HELP_ANSWERS_LIST)
 def list_answers(
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help=Message.HELP_GOLDEN_LIMIT)
+        int, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_GOLDEN_LIMIT)
     ] = SHOWN_ANSWERS,
     as_json: JsonOption = False,
 ) -> None:
     """List the latest answers."""
-    if limit < 1:
-        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
     with application() as opened:
         found = opened.answer_log.latest(limit=limit)
     if as_json:

@@ -45,7 +45,9 @@ _IN_OTHER_ROWS = ("createdAtOrigin", "expiresAt")
 
 Name = Annotated[str, typer.Argument(metavar="NOTA", help=Message.HELP_NOTES_NAME)]
 Names = Annotated[list[str], typer.Argument(metavar="NOTA...", help=Message.HELP_NOTES_NAME)]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help=Message.HELP_NOTES_LIMIT)]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_NOTES_LIMIT)
+]
 
 
 @command(app, "list", Message.HELP_NOTES_LIST)
@@ -55,8 +57,6 @@ def list_notes(
     as_json: JsonOption = False,
 ) -> None:
     """List the notes, or the deleted ones."""
-    if limit is not None and limit < 1:
-        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
     most = limit if as_json or limit else SHOWN_NOTES
     with application() as opened:
         if deleted:

@@ -1,6 +1,7 @@
 """`rag tenant`: the tenants that share the database."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,7 +65,17 @@ def list_tenants(as_json: JsonOption = False) -> None:
         Message.COLUMN_TENANT_KEYS,
         Message.COLUMN_TENANT_CREATED,
     )
-    print_table(columns, [_cells(each) for each in tenants])
+    print_table(
+        columns,
+        [
+            (
+                each.name,
+                *map(str, (each.notes, each.documents, each.questions, each.keys)),
+                f"{each.created_at:%Y-%m-%d}" if each.created_at else "",
+            )
+            for each in tenants
+        ],
+    )
 
 
 @command(app, "promote", Message.HELP_TENANT_PROMOTE)
@@ -112,21 +123,7 @@ def delete(
 
 
 def _confirmed(tenant: "ListedTenant") -> bool:
-    return confirmed(
-        Message.TENANT_CONFIRM.format(
-            name=tenant.name,
-            notes=tenant.notes,
-            documents=tenant.documents,
-            questions=tenant.questions,
-            keys=tenant.keys,
-        )
-    )
-
-
-def _cells(tenant: "ListedTenant") -> tuple[str, ...]:
-    counts = (tenant.notes, tenant.documents, tenant.questions, tenant.keys)
-    created = f"{tenant.created_at:%Y-%m-%d}" if tenant.created_at else ""
-    return tenant.name, *map(str, counts), created
+    return confirmed(Message.TENANT_CONFIRM.format(**asdict(tenant)))
 
 
 def _json(name: str, left: "Left") -> dict[str, object]:

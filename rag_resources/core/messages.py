@@ -1555,7 +1555,6 @@ class Message:
     GOLDEN_DELETED: Template
     GOLDEN_CONFIRM: Template
     WORDS_YES: Template
-    GOLDEN_LIMIT: Template
     FEEDBACK_STORED: Template
     FEEDBACK_CITATION_STORED: Template
     FEEDBACK_OF_ANSWER: Template

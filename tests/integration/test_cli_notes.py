@@ -377,7 +377,7 @@ def test_list_and_show(rag: Rag) -> None:
     assert "Nota de huerto" in listed.out
     assert "gata" not in listed.out
     refused = rag("notes", "list", "--limit", "0")
-    assert (refused.code, refused.err) == (2, "Error: --limit debe ser al menos 1: 0.\n")
+    assert (refused.code, "«--limit»" in refused.err) == (2, True)
     shown = rag("notes", "show", "gata")
     for text in (
         TEXTS["gata"],
@@ -446,6 +446,7 @@ def test_a_question_that_a_person_deleted_does_not_come_back_from_the_file(
     path = tmp_path / "preguntas.json"
     rag("golden", "export", path)
     (entry,) = rag("golden", "list", "--json").json["entries"]
+    before = rag("status", "--json").json["database"]["goldenHash"]
     rag("golden", "delete", entry["id"], "--yes")
     for change in ({}, {"id": None}, {"expectedAnswer": "Por la puerta"}):
         path.write_text(json.dumps([{**entry, **change}]), "utf-8")
@@ -454,7 +455,7 @@ def test_a_question_that_a_person_deleted_does_not_come_back_from_the_file(
         assert "una persona borró: 1" in imported.err
         assert rag("golden", "list", "--json").json["entries"] == []
 
-    rag("golden", "restore", "1")
+    assert rag("golden", "restore", before).code == 0
     assert "una persona borró" not in rag("golden", "import", path).err
     assert len(rag("golden", "list", "--json").json["entries"]) == 1
 
