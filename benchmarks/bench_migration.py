@@ -167,9 +167,7 @@ def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) 
 def reading(database: Database, corpus: Corpus) -> Iterator[list[float]]:
     """Retrieve continuously in a separate thread and collect the latencies in ms."""
     embedder = StoredEmbedder(corpus)
-    pipeline = RetrievalPipeline(
-        database, embedder=lambda _: embedder, tenant="default", note_model=MODEL.name
-    )
+    pipeline = RetrievalPipeline(database, embedder=lambda _: embedder, tenant="default")
     config = RetrievalConfig(model=MODEL.name, strategy=Strategy.HYBRID)
     questions = corpus.questions(QUESTIONS, stream=6)
     latencies_ms: list[float] = []

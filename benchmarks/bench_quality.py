@@ -147,7 +147,6 @@ class Bench:
             database,
             embedder=self._embedder,
             tenant=self._settings.tenant,
-            note_model=self._settings.embedding_models[0],
         )
         measured = {}
         for name, named in self._configurations.items():

@@ -264,7 +264,6 @@ def opened(server: EmbeddedServer, corpus: Corpus, chunks: int) -> Iterator[Inde
                 database,
                 embedder=lambda _: embedder,
                 tenant="default",
-                note_model=MODEL.name,
                 caches=caches,
             )
             for caches in (None, build_caches(None))

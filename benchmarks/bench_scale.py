@@ -111,7 +111,6 @@ def measure_size(home: Path, chunks: int, warm_up: int) -> Size:
                 database,
                 embedder=lambda _: StoredEmbedder(corpus),
                 tenant="default",
-                note_model=MODEL.name,
             )
             latencies_ms = ask(pipeline, corpus.questions(warm_up + QUESTIONS, stream=1))
             rate = throughput(pipeline, corpus.questions(QUESTIONS, stream=2))

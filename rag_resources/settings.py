@@ -405,7 +405,7 @@ class Settings(BaseSettings):
     @property
     def search(self) -> SearchSettings:
         """The settings that change what a question finds."""
-        return SearchSettings(self.tenant, self.note_embedding_model, self.llm_model or "")
+        return SearchSettings(self.tenant, self.llm_model or "")
 
     @property
     def configuration_folders(self) -> tuple[Path, ...]:

@@ -10,8 +10,10 @@ from pgvector import HalfVector
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.contextual import contextual_text
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
+from rag_resources.core.types import NoteRecord, RetrievalResponse, ScoredChunk, TimeWindow
 from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
@@ -21,7 +23,6 @@ from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.store.candidate_scores import look_up_scores
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.embeddings import (
     claim_note_texts,
@@ -32,8 +33,13 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
-from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
-from rag_resources.store.search import SearchScope, search
+from rag_resources.store.search import (
+    EmbeddedQuery,
+    SearchedList,
+    SearchRequest,
+    read_facts,
+    search,
+)
 from rag_resources.store.windows import register_windows
 from tests.embedders import HashEmbedder
 
@@ -41,10 +47,8 @@ ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinf
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SOURCE = "diario"
-CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
-NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
-ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
-WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
+VECTOR_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL)
+ALL_LISTS = (*VECTOR_LISTS, RankedList.FULLTEXT, RankedList.NOTES)
 
 GENEROUS_MS = 60_000.0
 """So long that a busy machine changes no answer."""
@@ -55,7 +59,8 @@ class Draft:
     """A note and the state of its indexing.
 
     Attributes:
-        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new`.
+        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new` (not chunked, its
+            provisional chunk with vectors).
         expired: Whether it expired after all that.
     """
 
@@ -111,7 +116,7 @@ class Corpus:
                 if corpus[numbers[note.note_id]].state != "new":
                     cut = build_chunks(note, config)
                     replace_chunks(connection, {note.note_id: cut}, chunking_hash="x")
-            self.embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
+            self.embed(connection, [n for n in numbers if corpus[numbers[n]].state != "pending"])
             gone = [note for note, n in numbers.items() if corpus[n].expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
             refresh_statistics(connection)
@@ -169,7 +174,6 @@ class Corpus:
             self.database,
             embedder=lambda _: chosen,
             tenant="ana",
-            note_model=self.embedder.info.name,
             language_model=language_model,
             caches=caches,
         )
@@ -178,38 +182,57 @@ class Corpus:
         """What Ana's question finds, with a new pipeline."""
         return self.pipeline().retrieve(question, config, **{"deadline_ms": GENEROUS_MS} | options)
 
-    def bm25_of_notes(self, question: str, notes: Sequence[UUID]) -> dict[UUID, float]:
-        """The BM25 of Ana's whole notes, as their chunks would have it."""
-        wanted = [ListRequest(RankedList.NOTES_FULLTEXT, text=question)]
-        with self.database.transaction() as connection:
-            (found,) = look_up_scores(
-                connection, wanted, {"chunks": [], "notes": notes}, tenant="ana"
-            )
-        return found
-
     def lists(
-        self,
-        question: str,
-        *,
-        unchunked_only: bool = True,
-        pool: int = 500,
-        threshold: float = 0.0,
+        self, question: str, *, pool: int = 500, threshold: float = 0.0
     ) -> dict[RankedList, list[tuple[UUID, UUID, float]]]:
         """Every list of Ana's question by chunk vectors or words: chunk, note and score."""
-        (vector,) = self.embedder.embed_queries([question])
-        embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
-        wanted = [
-            ListRequest(retriever, text=question)
-            if retriever in WORD_LISTS
-            else ListRequest(retriever, embedded=embedded)
-            for retriever in ALL_LISTS
-        ]
-        scope = SearchScope(
-            "ana", chunk_model=self.embedder.info.name, unchunked_only=unchunked_only
-        )
-        with self.database.transaction() as connection:
-            rankings = search(connection, wanted, scope, pool=pool)
         return {
-            ranking.name: [(c.chunk_id, c.note_id, c.score) for c in ranking.candidates]
-            for ranking in rankings
+            name: [
+                (own.chunk_id, own.note_id, own.score)
+                for own in one_list(
+                    self.database, self.embedder, question, name, pool=pool, threshold=threshold
+                )
+            ]
+            for name in ALL_LISTS
         }
+
+
+def one_list(
+    database: Database,
+    embedder: Embedder,
+    question: str,
+    name: RankedList,
+    *,
+    tenant: str = "ana",
+    pool: int = 500,
+    threshold: float = 0.0,
+    filters: RetrievalFilters | None = None,
+) -> tuple[ScoredChunk, ...]:
+    """A list of a question alone: it keeps its own scores."""
+    (vector,) = embedder.embed_queries([question])
+    embedded = EmbeddedQuery(embedder.info, vector, threshold)
+    searched = SearchedList(name, embedded=None if name is RankedList.FULLTEXT else embedded)
+    request = only(searched, question, tenant=tenant, pool=pool, filters=filters)
+    with database.transaction() as connection:
+        return search(connection, request, read_facts(connection, tenant)).chunks
+
+
+def only(
+    searched: SearchedList,
+    text: str = "",
+    *,
+    tenant: str,
+    pool: int,
+    filters: RetrievalFilters | None = None,
+) -> SearchRequest:
+    """A search of one list, which keeps its own scores."""
+    return SearchRequest(
+        tenant=tenant,
+        filters=filters or RetrievalFilters(),
+        texts=(text,),
+        lists=(searched,),
+        by_notes=searched.name is RankedList.NOTES,
+        fusion=FusionConfig(),
+        pool=pool,
+        shown=pool,
+    )

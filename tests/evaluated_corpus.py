@@ -38,7 +38,7 @@ BASELINE = NamedConfiguration(
     role="reference",
     retrieval=RetrievalConfig(model="openai_hash", unit="notes", strategy="semantic"),
 )
-SETTINGS = SearchSettings("ana", "openai_hash")
+SETTINGS = SearchSettings("ana")
 NOTES = 60
 ASKED = 3
 MORE = "Y de algo más que hoy no se cuenta aquí."
@@ -249,7 +249,7 @@ class Product:
         """Promote as the job does: what is not current is evaluated again."""
         settings = load_settings(
             tenant=self.settings.tenant,
-            note_embedding_model=self.settings.note_model,
+            note_embedding_model="openai_hash",
             gate=self.gate,
         )
         serving = ServingConfiguration(

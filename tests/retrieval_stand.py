@@ -137,7 +137,6 @@ class Stand:
             database or self.database,
             embedder=self.embedders.__getitem__,
             tenant="ana",
-            note_model=NOTE_MODEL,
             **parts,
         )
 

@@ -68,7 +68,7 @@ class BrainSync:
         self._settings = load_settings(rag_home=setup.folder)
         model = self._embedder.info.name
         self._pipeline = RetrievalPipeline(
-            self._database, embedder=lambda _: self._embedder, tenant=TENANT, note_model=model
+            self._database, embedder=lambda _: self._embedder, tenant=TENANT
         )
         name, changes = CONFIGURATIONS.get(setup.contender, (DEFAULT_CONFIGURATION, {}))
         found = load_configurations(self._settings.configuration_folders)[name]

@@ -317,7 +317,6 @@ class Application:
             database,
             embedder=embedder,
             tenant=self.settings.tenant,
-            note_model=self.settings.note_embedding_model,
             language_model=self.language_model,
             caches=caches,
         )

@@ -178,7 +178,7 @@ class RetrievalConfig(Part):
     """Everything that changes what a question returns.
 
     Attributes:
-        unit: `chunks`: chunks, and whole notes not chunked yet. `notes`: whole notes only.
+        unit: `chunks`, or `notes`: whole notes by their vectors alone, for a baseline.
         strategy: `semantic` uses the retrievers that search by vectors, `fulltext` those that
             search by words, `hybrid` all of them.
         retrievers: The retrievers by name, and the weight of each.
@@ -226,6 +226,8 @@ class RetrievalConfig(Part):
     @cached_property
     def searched(self) -> tuple[RetrieverName, ...]:
         """The retrievers that are used, in the order of `KINDS`."""
+        if self.unit == "notes":
+            return (RetrieverName.SEMANTIC,)
         return tuple(
             name for name in KINDS if name in self.weighted and self.strategy.asks_for(name)
         )

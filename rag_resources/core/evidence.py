@@ -65,18 +65,16 @@ class SearchSettings:
 
     Attributes:
         tenant: The tenant whose notes are searched.
-        note_model: Model of the vectors that find notes not chunked yet.
         language_model: Empty if there is none.
     """
 
     tenant: str = "default"
-    note_model: str = ""
     language_model: str = ""
 
     @property
     def fingerprint(self) -> str:
         """A hash of all these settings."""
-        return canonical_hash([self.tenant, self.note_model, self.language_model])
+        return canonical_hash([self.tenant, self.language_model])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +129,18 @@ class Evidence:
         return joined("; ", self.reasons)
 
 
-def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[str, ...]:
+def searched_parts(config: RetrievalConfig) -> tuple[str, ...]:
     """Return the parts of a month that a configuration searches, as `month_contents` names them."""
     parts = ["notes"]
     if config.unit == "chunks":
         parts += ["chunks", "words"]
     if config.uses_vectors:
-        models = dict.fromkeys((config.model, settings.note_model))
-        kinds = ("note_vectors", "note_vector_index", "model")
-        parts += [f"{kind}/{model}" for kind in kinds for model in models if model]
+        vectors = ("note_vectors", "note_vector_index")
         if config.unit == "chunks":
-            kinds = ("vectors", "vector_index", "waiting_chunk")
-            parts += [f"{kind}/{config.model}" for kind in kinds]
+            vectors = ("vectors", "vector_index")
+        parts += [f"{kind}/{config.model}" for kind in (*vectors, "model")]
     if config.searches_windows:
-        kinds = ("windows", "window_index", "waiting_window")
-        parts += [f"{kind}/{config.model}" for kind in kinds]
+        parts += [f"{kind}/{config.model}" for kind in ("windows", "window_index")]
     if config.searches_graph:
         parts += ["mentions", "statements"]
     return tuple(parts)

@@ -54,6 +54,7 @@ class Message:
     TOP_K_RANGE: Template
     INVALID_FILTERS: Template
     FILTER_EMPTY_PERIOD: Template
+    FILTER_NOTE_UUID: Template
     FILTER_NUL: Template
     FILTER_OUTSIDE_CALENDAR: Template
     FILTER_METADATA_VALUE: Template
@@ -901,6 +902,9 @@ class Message:
     DOCTOR_SETTINGS: Template
     DOCTOR_PROGRAM: Template
     DOCTOR_PRODUCT: Template
+    DOCTOR_MACHINE: Template
+    DOCTOR_MEMORY: Template
+    DOCTOR_MEMORY_LOW: Template
     DOCTOR_HOME: Template
     DOCTOR_DISK_LOW: Template
     DOCTOR_SAMPLE: Template
@@ -1485,6 +1489,7 @@ class Message:
     STATUS_STANDBY_LOST: Template
     STATUS_STANDBY_PROMOTED: Template
     STATUS_ISOLATION_CONDITIONS: Template
+    STATUS_RUNTIME: Template
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template
     STATUS_EVALUATIONS: Template

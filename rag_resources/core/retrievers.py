@@ -1,7 +1,7 @@
 """The kinds of retriever, and the ranked lists that each of them makes.
 
-The use of models and the database belongs in each retriever's module in `retrieval.retrievers`;
-their names and weights in a configuration in `core.configuration`.
+How they are searched is in `retrieval.finding`, their names and weights in a configuration in
+`core.configuration`.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,6 @@ from typing import Literal
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template
 
-Documents = Literal["chunks", "notes"]
-"""What a list ranks: chunks or whole notes."""
-
 
 class RankedList(StrEnum):
     """The ranked lists that are fused, by their names in results."""
@@ -24,9 +21,7 @@ class RankedList(StrEnum):
     WINDOWS = "windows"
     FULLTEXT = "fulltext"
     GRAPH_CAUSES = "graph_causes"
-    NOTES_SEMANTIC = "notes_semantic"
-    NOTES_WINDOWS = "notes_windows"
-    NOTES_FULLTEXT = "notes_fulltext"
+    NOTES = "notes_semantic"
 
 
 class RetrieverName(StrEnum):
@@ -46,14 +41,14 @@ class RetrieverKind:
         searches_by: Vectors or words; a strategy may use only one of the two. Or links, from what
             the others found, after them; strategies of vectors or words alone do not use these.
         stand_ins: Retrievers to use if it fails, unless one of them was used anyway.
-        lists: Its ranked lists, by what they rank.
+        lists: Its ranked lists.
         unavailable: The message for the user if it fails and no other retriever of the same kind of
             search worked; None if only `degraded` reports it.
     """
 
     searches_by: Literal["vectors", "words", "links"]
     stand_ins: tuple[RetrieverName, ...]
-    lists: Mapping[RankedList, Documents]
+    lists: tuple[RankedList, ...]
     unavailable: Template | None
 
 
@@ -61,46 +56,30 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
     RetrieverName.SEMANTIC: RetrieverKind(
         searches_by="vectors",
         stand_ins=(RetrieverName.FULLTEXT,),
-        lists={
-            RankedList.SEMANTIC: "chunks",
-            RankedList.CONTEXTUAL: "chunks",
-            RankedList.NOTES_SEMANTIC: "notes",
-        },
+        lists=(RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.NOTES),
         unavailable=Message.SEMANTIC_UNAVAILABLE,
     ),
     RetrieverName.WINDOWS: RetrieverKind(
         searches_by="vectors",
         stand_ins=(RetrieverName.SEMANTIC,),
-        lists={RankedList.WINDOWS: "chunks", RankedList.NOTES_WINDOWS: "notes"},
+        lists=(RankedList.WINDOWS,),
         unavailable=Message.SEMANTIC_UNAVAILABLE,
     ),
     RetrieverName.FULLTEXT: RetrieverKind(
         searches_by="words",
         stand_ins=(RetrieverName.SEMANTIC,),
-        lists={RankedList.FULLTEXT: "chunks", RankedList.NOTES_FULLTEXT: "notes"},
+        lists=(RankedList.FULLTEXT,),
         unavailable=Message.FULLTEXT_UNAVAILABLE,
     ),
     RetrieverName.GRAPH: RetrieverKind(
         searches_by="links",
         stand_ins=(),
-        lists={RankedList.GRAPH_CAUSES: "chunks"},
+        lists=(RankedList.GRAPH_CAUSES,),
         unavailable=None,
     ),
 }
-"""Every kind, in the order in which retrievers are used and their lists are fused."""
+"""Every kind, in the order in which retrievers are used."""
 
 RETRIEVER_OF: Mapping[RankedList, RetrieverName] = {
     ranked: name for name, kind in KINDS.items() for ranked in kind.lists
 }
-
-DOCUMENTS_OF: Mapping[RankedList, Documents] = {
-    ranked: documents for kind in KINDS.values() for ranked, documents in kind.lists.items()
-}
-
-NOTES_LIST_OF: Mapping[RetrieverName, RankedList] = {
-    name: ranked
-    for name, kind in KINDS.items()
-    for ranked, documents in kind.lists.items()
-    if documents == "notes"
-}
-"""The list of whole notes of each retriever that has one."""

@@ -1,47 +1,102 @@
-"""Finds candidates: all retrievers together, or one by one if that fails.
+"""Finds the candidates of a question: by all retrievers in one statement, or without a failed one.
 
-Together they take one statement, based on the plan of an earlier question. The statement also
-returns the present plan. If the plan has changed, planning and searching take a statement each.
-
-The statements themselves are in `retrieval.searching`.
+The statement is in `store.search`. What else a retrieval does is in `retrieval.pipeline`.
 """
 
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 import psycopg
-import structlog
 
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     DatabaseTimeoutError,
     DatabaseUnavailableError,
     DependencyOpenError,
+    InvalidEmbeddingError,
+    ModelMissingError,
 )
-from rag_resources.core.retrievers import KINDS, RetrieverName
-from rag_resources.core.types import Ranking
+from rag_resources.core.messages import Message
+from rag_resources.core.query import Intent
+from rag_resources.core.retrievers import KINDS, RETRIEVER_OF, RankedList, RetrieverName
+from rag_resources.core.types import ScoredChunk, Windows
+from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.readers import Reads
-from rag_resources.resilience.breakers import Breakers
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.resilience.deadlines import FAIR_MS, blames, share
 from rag_resources.resilience.retry import retried
-from rag_resources.retrieval.found import Found
-from rag_resources.retrieval.searching import Search
-from rag_resources.store.index_state import read_index_version
-from rag_resources.store.search import SearchPlan
+from rag_resources.retrieval.embedding import QuestionVectors
+from rag_resources.retrieval.request import SEEDS, Request
+from rag_resources.retrieval.stages import Stages
+from rag_resources.store.graph_search import graph_candidates
+from rag_resources.store.index_state import IndexVersion
+from rag_resources.store.passages import Passage
+from rag_resources.store.search import (
+    EmbeddedQuery,
+    SearchedList,
+    SearchFacts,
+    SearchOutcome,
+    SearchRequest,
+    read_facts,
+    search,
+)
 
 # Shares of the time left: for all retrievers together before each is tried alone, and for each one
-# tried alone, so that some time always remains to fetch the passages.
+# tried alone, so that some time always remains for the others.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
-# Share of the time left for following links; the results of the others are already there.
-_SHARE_FOLLOWING = 0.5
-# Most plans kept for later questions: one for each tenant and model, of a few bytes each.
-_MOST_PLANS = 1_000
+# Share of the time left for the graph; the results of the others are already there.
+_SHARE_GRAPH = 0.5
+_FACTS_S = 10.0
+"""How long what is known of a tenant is used; if a search fails under it, it is read again."""
 # SQLSTATE classes that mean the connection is lost or about to be: 08 connection exception, 57
 # operator intervention (PostgreSQL documentation, appendix A).
 _CONNECTION_CLASSES = ("08", "57")
 
-_log = structlog.get_logger()
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, ready for the search; `intent` is the kind of answer that it asks for."""
+
+    request: Request
+    vectors: QuestionVectors
+    stages: Stages
+    intent: Intent = Intent.ABSTRACT
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The candidates found for a question.
+
+    Attributes:
+        chunks: Fused, best first; as many as re-ranking, diversity and the results need.
+        passages: Their passages, by chunk id.
+        windows: The windows of the chunks, by chunk id.
+        version: Version of the searched index; None if the answer is not cached.
+        worked: The retrievers that answered.
+        failures: Why the others failed.
+    """
+
+    chunks: tuple[ScoredChunk, ...] = ()
+    passages: Mapping[UUID, Passage] = field(default_factory=dict)
+    windows: Mapping[UUID, Windows] = field(default_factory=dict)
+    version: IndexVersion | None = None
+    worked: tuple[RetrieverName, ...] = ()
+    failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
+
+
+def models_of(name: RetrieverName, config: RetrievalConfig) -> tuple[str, ...]:
+    """Return the models that must embed the question for a retriever."""
+    return (config.model,) if KINDS[name].searches_by == "vectors" else ()
+
+
+def dependency_of(name: RetrieverName, config: RetrievalConfig) -> str:
+    """Return the name of a retriever's dependency, for its circuit breaker."""
+    return ":".join((name, config.unit, *models_of(name, config)))
 
 
 class Finder:
@@ -56,194 +111,281 @@ class Finder:
     def __init__(self, database: Reads, breakers: Breakers) -> None:
         self._database = database
         self._breakers = breakers
-        self._plans: dict[tuple[object, ...], SearchPlan] = {}
+        self._known: dict[str, tuple[float, SearchFacts]] = {}
 
-    def find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
+    def find(self, question: Question, names: Sequence[RetrieverName]) -> Found:
         """Search with the given retrievers; each one that fails is replaced by its stand-ins.
 
         Raises:
             DatabaseUnavailableError: The database does not answer, even after retries.
             DependencyOpenError: The database has failed too often recently.
-            DatabaseError: The passages could not be fetched.
-            psycopg.Error: The passages could not be fetched.
         """
-        deadline = search.request.deadline
+        deadline = question.request.deadline
         # Opening a connection takes time, too.
         fair = deadline.remaining_ms >= FAIR_MS
+        direct = [name for name in names if name is not RetrieverName.GRAPH]
         with self._breakers["database"].guard(lambda error: fair and _is_lost(error)):
-            direct = [name for name in names if KINDS[name].searches_by != "links"]
-            found = retried(lambda: self._find(search, direct), deadline=deadline)
-            for name in names:
-                if name not in direct and search.follows(found, name):
-                    found = self._followed(search, found, name)
-            return found
+            found = retried(lambda: self._find(question, direct), deadline=deadline)
+            return self._with_graph(question, found) if direct != list(names) else found
 
-    def _find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
-        return self._together(search, names) or self._apart(search, names)
+    def _find(self, question: Question, names: Sequence[RetrieverName]) -> Found:
+        """Search with all retrievers together; if that fails, find out which one fails."""
+        breakers = [self._breaker(question, name) for name in names]
+        if all(breaker.is_closed for breaker in breakers):
+            until = share(question.request.deadline, _SHARE_TOGETHER)
+            try:
+                outcome = self._search(question, names, until, versioned=question.request.cached)
+            except Exception as error:
+                if _is_lost(error):
+                    raise
+            else:
+                for breaker in breakers:
+                    breaker.succeeded()
+                return _found(outcome, names)
+        return self._apart(question, names)
 
-    def _followed(self, search: Search, found: Found, name: RetrieverName) -> Found:
-        """Add what links from the found chunks lead to; if that fails, return only those found."""
-        until = share(search.request.deadline, _SHARE_FOLLOWING)
+    def _apart(self, question: Question, names: Sequence[RetrieverName]) -> Found:
+        """Try each retriever alone, then the stand-ins of those that fail; search with the rest.
+
+        What is found so has no version, and so is not cached.
+        """
+        worked: dict[RetrieverName, SearchOutcome] = {}
+        failures: dict[RetrieverName, Exception] = {}
+        waiting = list(names)
+        while waiting:
+            self._try(question, waiting, worked, failures)
+            waiting = _stand_ins(worked, failures)
+        if not worked:
+            # An open breaker skips a dependency while others can serve; nothing else can serve now.
+            refused = [own for own, why in failures.items() if isinstance(why, DependencyOpenError)]
+            self._try(question, refused, worked, failures, insist=True)
+        if not worked:
+            return Found(failures=failures)
+        able = tuple(worked)
+        if len(able) == 1:
+            return _found(worked[able[0]], able, failures)
         try:
-            with (
-                self._breakers[search.dependency(name)].guard(blames(until)),
-                self._database.snapshot(until) as connection,
-            ):
-                return search.followed(connection, found, name)
-        except Exception as error:  # noqa: BLE001 -- what the others found is there, whatever it is
-            return replace(found, failures={**found.failures, name: error})
-
-    def _together(self, search: Search, names: Sequence[RetrieverName]) -> Found | None:
-        """Search with all retrievers together; return None if that fails."""
-        breakers = [self._breakers[search.dependency(name)] for name in names]
-        if not all(breaker.is_closed for breaker in breakers):
-            return None
-        until = share(search.request.deadline, _SHARE_TOGETHER)
-        try:
-            found = self._at_once(search, names, until) or self._in_steps(search, names, until)
+            outcome = self._search(question, able, question.request.deadline)
         except Exception as error:
             if _is_lost(error):
                 raise
-            return None  # Running each alone will show which one failed, and why.
-        for breaker in breakers:
-            breaker.succeeded()
-        return found
-
-    def _at_once(
-        self, search: Search, names: Sequence[RetrieverName], until: Deadline
-    ) -> Found | None:
-        """Search in one statement under the plan of an earlier question; None if it has changed."""
-        key = search.plan_key(names)
-        plan = self._plans.get(key) if search.fits_one_statement else None
-        if plan is None:
-            return None
-        try:
-            with self._database.autocommit(until) as connection:
-                found = search.at_once(connection, names, plan)
-        except Exception as error:
-            if isinstance(error, DatabaseTimeoutError) or _is_lost(error):
-                raise
-            # For example, the statement names the tables of a model that was retired. It is logged:
-            # if it persists, each question is searched twice, and nothing else shows that.
-            _log.warning("one_statement_failed", error=type(error).__name__)
-            found = None
-        if found is None:
-            self._plans.pop(key, None)
-        return found
-
-    def _in_steps(self, search: Search, names: Sequence[RetrieverName], until: Deadline) -> Found:
-        """Plan, search and fetch, and keep the plan for the next question."""
-        # One snapshot keeps candidates, their notes and the notes not yet chunked consistent.
-        with self._database.snapshot(until) as connection:
-            request = search.request
-            version = read_index_version(connection, request.tenant) if request.cached else None
-            found = search.fetch(connection, search.rankings(connection, names), names)
-        if search.plan and search.fits_one_statement:
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            self._plans[search.plan_key(names)] = search.plan
-        return replace(found, version=version)
-
-    def _apart(self, search: Search, names: Sequence[RetrieverName]) -> Found:
-        """Run each retriever on its own, then the stand-ins of those that failed."""
-        attempts = _Attempts()
-        self._try(search, names, attempts)
-        while stand_ins := attempts.stand_ins():
-            self._try(search, stand_ins, attempts)
-        if not attempts.rankings:
-            # An open breaker skips a dependency while others can serve; nothing else can serve now.
-            self._try(search, attempts.refused(), attempts, insist=True)
-        if not attempts.rankings:
-            return Found(failures=attempts.failures)
-        rankings = [ranking for found in attempts.rankings.values() for ranking in found]
-        return replace(
-            self._fetched(search, rankings, tuple(attempts.rankings)), failures=attempts.failures
-        )
-
-    def _fetched(
-        self, search: Search, rankings: Sequence[Ranking], worked: Sequence[RetrieverName]
-    ) -> Found:
-        """Fuse lists and fetch passages; if looking scores up fails, do so without them."""
-        deadline = search.request.deadline
-        try:
-            with self._database.snapshot(deadline) as connection:
-                return search.fetch(connection, rankings, worked)
-        except Exception as error:
-            if isinstance(error, DatabaseTimeoutError) or _is_lost(error):
-                raise
-            search.stages.degrade("scores", error, component="database")
-            with self._database.snapshot(deadline) as connection:
-                return search.fetch(connection, rankings, worked, looks_up=False)
+            question.stages.degrade("fuse", error, component="database")
+            outcome = next(own for own in worked.values() if own.chunks or own is worked[able[-1]])
+        return _found(outcome, able, failures)
 
     def _try(
         self,
-        search: Search,
+        question: Question,
         names: Sequence[RetrieverName],
-        attempts: "_Attempts",
+        worked: dict[RetrieverName, SearchOutcome],
+        failures: dict[RetrieverName, Exception],
         *,
         insist: bool = False,
     ) -> None:
         for name in names:
             try:
-                found = self._alone(search, name, tuple(attempts.rankings), insist=insist)
+                # Embed first: a failing model is not a failing search, and needs no connection.
+                for model in models_of(name, question.request.config):
+                    question.vectors.of(model, insist=insist)
+                until = share(question.request.deadline, _SHARE_ALONE)
+                with self._breaker(question, name).guard(blames(until), insist=insist):
+                    worked[name] = self._search(question, [name], until)
+                failures.pop(name, None)
             except Exception as error:
                 if _is_lost(error):
                     raise
-                attempts.failures[name] = error
-            else:
-                attempts.rankings[name] = found
-                attempts.failures.pop(name, None)
+                failures[name] = error
 
-    def _alone(
+    def _with_graph(self, question: Question, found: Found) -> Found:
+        """Search again with what the graph links to the best; if that fails, return the best."""
+        name = RetrieverName.GRAPH
+        request = question.request
+        until = share(request.deadline, _SHARE_GRAPH)
+        try:
+            with (
+                self._breaker(question, name).guard(blames(until)),
+                question.stages.run(name.value),
+                self._database.snapshot(until) as connection,
+            ):
+                given = graph_candidates(
+                    connection,
+                    request.query,
+                    request.config.graph,
+                    seeds=tuple(chunk.chunk_id for chunk in found.chunks[:SEEDS]),
+                    intent=question.intent,
+                    tenant=request.tenant,
+                    filters=request.filters,
+                    pool=request.pool,
+                )
+                if given is None:
+                    return found
+                worked = (*found.worked, name)
+                if not given.given:
+                    return replace(found, worked=worked)
+                outcome = self._run(connection, question, found.worked, given)
+        except Exception as error:  # noqa: BLE001 -- what the others found is there, whatever it is
+            return replace(found, failures={**found.failures, name: error})
+        return replace(_found(outcome, worked, found.failures), version=found.version)
+
+    def _search(
         self,
-        search: Search,
-        name: RetrieverName,
-        beside: Sequence[RetrieverName],
+        question: Question,
+        names: Sequence[RetrieverName],
+        until: Deadline,
         *,
-        insist: bool,
-    ) -> list[Ranking]:
-        # Embed first: a failing model is not a failing search, and needs no connection.
-        search.embed(name, insist=insist)
-        until = share(search.request.deadline, _SHARE_ALONE)
-        with (
-            self._breakers[search.dependency(name)].guard(blames(until), insist=insist),
-            self._database.snapshot(until) as connection,
-        ):
-            return search.rankings(connection, [name], beside=beside)
+        versioned: bool = False,
+    ) -> SearchOutcome:
+        """Run the statement; if it fails under old facts, once more under new ones."""
+        tenant, filters = question.request.tenant, question.request.filters
+        fresh = self._facts_of(tenant) is None
+        lend = self._database.autocommit if filters.is_empty else self._database.snapshot
+        while True:
+            try:
+                with lend(until) as connection, question.stages.run("search"):
+                    return self._run(connection, question, names, versioned=versioned)
+            except Exception as error:
+                if fresh or isinstance(error, DatabaseTimeoutError) or _is_lost(error):
+                    raise
+                self._known.pop(tenant, None)
+                fresh = True
+
+    def _run(
+        self,
+        connection: LimitedConnection,
+        question: Question,
+        names: Sequence[RetrieverName],
+        given: SearchedList | None = None,
+        *,
+        versioned: bool = False,
+    ) -> SearchOutcome:
+        request = question.request
+        config = request.config
+        facts = self._facts_of(request.tenant)
+        if facts is None:
+            facts = read_facts(connection, request.tenant)
+            self._known[request.tenant] = (time.monotonic(), facts)
+        lists = [item for name in names for item in _lists(question, name, facts)]
+        searched = SearchRequest(
+            tenant=request.tenant,
+            filters=request.filters,
+            texts=question.vectors.asked.queries if RetrieverName.FULLTEXT in names else (),
+            lists=_weighted([*lists, given] if given else lists, config),
+            by_notes=bool(lists) and all(item.name is RankedList.NOTES for item in lists),
+            fusion=config.fusion,
+            pool=request.pool,
+            shown=request.shown,
+            versioned=versioned,
+        )
+        return search(connection, searched, facts)
+
+    def _facts_of(self, tenant: str) -> SearchFacts | None:
+        read_at, facts = self._known.get(tenant, (0.0, None))
+        return facts if time.monotonic() - read_at < _FACTS_S else None
+
+    def _breaker(self, question: Question, name: RetrieverName) -> CircuitBreaker:
+        return self._breakers[dependency_of(name, question.request.config)]
 
 
-@dataclass
-class _Attempts:
-    """The outcome of running retrievers one by one.
+def _lists(question: Question, name: RetrieverName, facts: SearchFacts) -> Iterator[SearchedList]:
+    """Yield the lists of a retriever, one for each text of the question.
 
-    Attributes:
-        rankings: The results of those that answered.
-        failures: Why the others failed.
+    Raises:
+        ModelMissingError: Nothing is indexed with the configuration's model.
+        InvalidEmbeddingError: Its vectors are of another dimension now.
+        Exception: What `QuestionVectors.of` raises.
     """
+    config = question.request.config
+    if name is RetrieverName.FULLTEXT:
+        for number in range(len(question.vectors.asked.queries)):
+            yield SearchedList(RankedList.FULLTEXT, question=number)
+        return
+    model = config.model
+    info = facts.models.get(model)
+    if info is None:
+        raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=model), model=model)
+    if name is RetrieverName.WINDOWS and config.unit == "chunks" and model not in facts.windowed:
+        raise ModelMissingError(Message.WINDOWS_NOT_INDEXED.format(model=model), model=model)
+    vectors = question.vectors.of(model)
+    if vectors.shape[1] != info.dimension:
+        message = Message.EMBEDDING_DIMENSION.format(
+            model=model, expected=info.dimension, found=vectors.shape[1]
+        )
+        raise InvalidEmbeddingError(message, model=model)
+    threshold = config.similarity_threshold
+    for ranked in _by_vectors(name, config):
+        for number, vector in enumerate(vectors):
+            embedded = EmbeddedQuery(
+                info, vector, info.similarity_threshold if threshold is None else threshold
+            )
+            yield SearchedList(ranked, question=number, embedded=embedded)
 
-    rankings: dict[RetrieverName, list[Ranking]] = field(default_factory=dict)
-    failures: dict[RetrieverName, Exception] = field(default_factory=dict)
 
-    def stand_ins(self) -> list[RetrieverName]:
-        """Return the stand-ins of the retrievers that failed.
+def _by_vectors(name: RetrieverName, config: RetrievalConfig) -> tuple[RankedList, ...]:
+    if config.unit == "notes":
+        return (RankedList.NOTES,)
+    if name is RetrieverName.WINDOWS:
+        return (RankedList.WINDOWS,)
+    both = (RankedList.SEMANTIC, RankedList.CONTEXTUAL)
+    return both if config.contextual else both[:1]
 
-        A failed retriever adds none once one of its stand-ins has answered.
-        """
-        asked = self.rankings.keys() | self.failures.keys()
-        wanted = {
-            stand_in: None
-            for name in self.failures
-            if not self.rankings.keys() & set(KINDS[name].stand_ins)
-            for stand_in in KINDS[name].stand_ins
-            if stand_in not in asked
-        }
-        return list(wanted)
 
-    def refused(self) -> list[RetrieverName]:
-        """Return the retrievers that were skipped because their circuit breaker is open."""
-        return [
-            name for name, error in self.failures.items() if isinstance(error, DependencyOpenError)
-        ]
+def _weighted(lists: Sequence[SearchedList], config: RetrievalConfig) -> tuple[SearchedList, ...]:
+    """Return the lists with their weights, and whether each brings candidates.
+
+    The lists of a retriever share its weight equally, so neither a second vector of a chunk nor a
+    sub-question makes it count twice. One that should only score brings candidates all the same if
+    no other list of vectors does.
+    """
+    sizes = Counter(RETRIEVER_OF[item.name] for item in lists)
+    silent = {item.name for item in lists if RETRIEVER_OF[item.name] in config.only_scoring}
+    if not any(item.embedded and item.name not in silent for item in lists):
+        silent = set()
+
+    def weight(item: SearchedList) -> float:
+        name = RETRIEVER_OF[item.name]
+        own = config.weighted.get(name)
+        return (own.weight if own else 0.5) / sizes[name]
+
+    weights = [weight(item) for item in lists]
+    if not any(weights):
+        weights = [1 / len(lists)] * len(lists)
+    return tuple(
+        replace(item, weight=own, finds=item.name not in silent)
+        for item, own in zip(lists, weights, strict=True)
+    )
+
+
+def _found(
+    outcome: SearchOutcome,
+    worked: Sequence[RetrieverName],
+    failures: Mapping[RetrieverName, Exception] | None = None,
+) -> Found:
+    return Found(
+        outcome.chunks,
+        outcome.passages,
+        outcome.windows,
+        outcome.version,
+        tuple(worked),
+        failures or {},
+    )
+
+
+def _stand_ins(
+    worked: Mapping[RetrieverName, SearchOutcome], failures: Mapping[RetrieverName, Exception]
+) -> list[RetrieverName]:
+    """Return the stand-ins of the retrievers that failed.
+
+    A failed retriever adds none once one of its stand-ins has answered.
+    """
+    tried = worked.keys() | failures.keys()
+    wanted = {
+        stand_in: None
+        for name in failures
+        if not worked.keys() & set(KINDS[name].stand_ins)
+        for stand_in in KINDS[name].stand_ins
+        if stand_in not in tried
+    }
+    return list(wanted)
 
 
 def _is_lost(error: Exception) -> bool:

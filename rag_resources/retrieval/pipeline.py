@@ -41,18 +41,16 @@ from rag_resources.resilience.deadlines import blames, call_within, deadline_sco
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
 from rag_resources.retrieval.expansion import expanded_windows, results
-from rag_resources.retrieval.finding import Finder
-from rag_resources.retrieval.found import Found
+from rag_resources.retrieval.finding import Finder, Found, Question, dependency_of, models_of
 from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
 from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
-from rag_resources.retrieval.retrievers import RETRIEVERS
-from rag_resources.retrieval.retrievers.protocol import Question
-from rag_resources.retrieval.searching import Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.store.index_state import IndexVersion
+from rag_resources.store.models import require_model
+from rag_resources.store.passages import fetch_result_vectors
 from rag_resources.telemetry import span
 
 DEADLINE_MS = 2_000.0
@@ -62,6 +60,8 @@ WARM_UP_MS = 30_000.0
 
 # Share of the time left that a language model may use; the question can be searched without it.
 _SHARE_TRANSFORM = 0.3
+# Share of the time left for the vectors of diversity; the results can do without them.
+_SHARE_VECTORS = 0.5
 # Time reserved for the stages after re-ranking.
 _AFTER_RERANKING_MS = 50.0
 # Breaker reset for dependencies that are cheap to try and may recover within a second: the database
@@ -85,7 +85,6 @@ class RetrievalPipeline:
         database: Open.
         embedder: Returns the embedder of a model, by name.
         tenant: Whose notes to search, unless a retrieval names another tenant.
-        note_model: Model of the whole-note vectors, which find notes that are not chunked yet.
         language_model: For hypothetical answers, refined intents and the re-ranker `llm`.
         reranker: Builds the re-ranker of a configuration; None uses those of `rerankers`.
         caches: None caches nothing.
@@ -98,14 +97,12 @@ class RetrievalPipeline:
         *,
         embedder: Callable[[str], Embedder],
         tenant: str,
-        note_model: str,
         language_model: LanguageModel | None = None,
         reranker: Callable[[RetrievalConfig, Embedder], Reranker] | None = None,
         caches: Caches | None = None,
         breakers: Breakers | None = None,
     ) -> None:
         self._tenant = tenant
-        self._note_model = note_model
         self._language_model = language_model
         self._embedder = embedder
         self._reranker = reranker or self._built_reranker
@@ -114,7 +111,6 @@ class RetrievalPipeline:
         self._warm: set[str] = set()
         self._tried: set[str] = set()
         models = {
-            "notes": note_model,
             "language": f"{language_model.name} {prompts_version()}" if language_model else "",
         }
         self._database = database
@@ -198,7 +194,7 @@ class RetrievalPipeline:
         Each model is called once in the pipeline's life and waited for at most `WARM_UP_MS`. If one
         does not answer, only a log record says so here; the retrieval reports it.
         """
-        for model in self._needed(config):
+        for model in config.models:
             if model in self._warm:
                 continue
             self._warm.add(model)
@@ -212,11 +208,7 @@ class RetrievalPipeline:
 
     def is_warm(self, config: RetrievalConfig) -> bool:
         """Whether the models of a configuration were loaded, or tried without success."""
-        return self._tried.issuperset(self._needed(config))
-
-    def _needed(self, config: RetrievalConfig) -> tuple[str, ...]:
-        """Return the models of a configuration, with that of notes not chunked yet."""
-        return (*config.models, self._note_model) if config.models else ()
+        return self._tried.issuperset(config.models)
 
     def breaker_states(self) -> dict[str, BreakerState]:
         """Return the state of each dependency's circuit breaker, by its name."""
@@ -241,15 +233,8 @@ class RetrievalPipeline:
         chunks: Sequence[ScoredChunk] = found.chunks
         if request.config.reranks and chunks:
             chunks = self._reranked(request, found, stages)
-        if found.vectors is not None:
-            with stages.optional("diversity", component="vectors"):
-                chunks = maximal_marginal_relevance(
-                    chunks,
-                    found.vectors,
-                    request.config.diversity_weight,
-                    considered=max(request.config.top_k.reranking, request.top_k),
-                    cosine_range=found.cosine_range,
-                )
+        if request.config.diversity_weight and chunks:
+            chunks = self._diverse(request, chunks, stages)
         kept = chunks[: request.count_needed(chunks)]
         response = RetrievalResponse(
             results=self._results(request, kept, found, stages),
@@ -301,22 +286,42 @@ class RetrievalPipeline:
             )
         return transformed
 
+    def _diverse(
+        self, request: Request, chunks: Sequence[ScoredChunk], stages: Stages
+    ) -> Sequence[ScoredChunk]:
+        config = request.config
+        with (
+            stages.optional("diversity", component="vectors"),
+            self._database.snapshot(share(request.deadline, _SHARE_VECTORS)) as connection,
+        ):
+            info = require_model(connection, config.model)
+            pairs = [(chunk.chunk_id, chunk.note_id) for chunk in chunks]
+            return maximal_marginal_relevance(
+                chunks,
+                fetch_result_vectors(
+                    connection, config.model, pairs, by_notes=config.unit == "notes"
+                ),
+                config.diversity_weight,
+                considered=max(config.top_k.reranking, request.top_k),
+                cosine_range=info.cosine_range,
+            )
+        return chunks
+
     def _find(
         self, request: Request, vectors: QuestionVectors, stages: Stages, intent: Intent
     ) -> tuple[Found, str | None]:
         """Find candidates; if no retriever could run, say why in Spanish."""
-        question = Question(request, vectors, stages, self._note_model, intent)
+        question = Question(request, vectors, stages, intent)
         names, unembedded = self._embedded(question)
-        search = Search(question)
         try:
-            found = self._finder.find(search, names)
+            found = self._finder.find(question, names)
         except Exception as error:  # noqa: BLE001 -- the user gets a response after any error
             stages.degrade("database", error, component="database")
             unreachable = isinstance(error, DatabaseUnavailableError | DependencyOpenError)
             return Found(), (Message.CONNECTION_ERROR if unreachable else Message.NOTHING_RETRIEVED)
         for name, failure in found.failures.items():
             if failure not in unembedded:
-                stages.degrade(name.value, failure, component=search.dependency(name))
+                stages.degrade(name.value, failure, component=dependency_of(name, request.config))
         return found, None if found.worked else Message.NOTHING_RETRIEVED
 
     def _embedded(self, question: Question) -> tuple[list[RetrieverName], list[Exception]]:
@@ -327,14 +332,12 @@ class RetrievalPipeline:
         """
         config, errors = question.request.config, dict[str, Exception]()
         names = config.searched
-        for model in dict.fromkeys(
-            model for name in names for model in RETRIEVERS[name].models(config)
-        ):
+        for model in dict.fromkeys(model for name in names for model in models_of(name, config)):
             with question.stages.optional("embed", component=f"embedding:{model}") as attempt:
                 question.vectors.of(model)
             if attempt.error:
                 errors[model] = attempt.error
-        able = [name for name in names if not errors.keys() & set(RETRIEVERS[name].models(config))]
+        able = [name for name in names if not errors.keys() & set(models_of(name, config))]
         beside = (
             stand_in for name in names if name not in able for stand_in in KINDS[name].stand_ins
         )

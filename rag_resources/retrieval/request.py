@@ -15,6 +15,9 @@ from rag_resources.core.wording import says_something
 
 MAX_RESULTS = 50
 
+SEEDS = 20
+"""How many of the best chunks a search of the graph starts from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -39,6 +42,20 @@ class Request:
     deadline: Deadline
     cached: bool
     language: str = "es"
+
+    @property
+    def pool(self) -> int:
+        """How many candidates each list holds."""
+        return max(self.config.top_k.retrieval, self.top_k)
+
+    @property
+    def shown(self) -> int:
+        """How many of the best chunks put the results in their final order, at most."""
+        config = self.config
+        considered = config.top_k.reranking if config.reranks or config.diversity_weight else 0
+        searched = config.top_k.retrieval if self.distinct_notes else 0
+        seeds = SEEDS if config.searches_graph else 0
+        return max(self.top_k, considered, searched, seeds)
 
     def count_needed(self, chunks: Sequence[ScoredChunk]) -> int:
         """Return how many of the best chunks make up the results."""

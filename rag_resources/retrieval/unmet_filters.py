@@ -12,7 +12,7 @@ from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
 from rag_resources.database.readers import Reads
 from rag_resources.store.notes import FilterValues, filter_values
-from rag_resources.store.search import SearchScope, plan_search
+from rag_resources.store.search import any_visible
 
 
 def unmet_filters(
@@ -44,7 +44,7 @@ def unmet_filters(
 
 def _meets(connection: Connection, tenant: str, filters: RetrievalFilters) -> bool:
     """Whether any note meets filters."""
-    return plan_search(connection, SearchScope(tenant, filters), models=()).matching != 0
+    return any_visible(connection, tenant=tenant, filters=filters)
 
 
 def _each(filters: RetrievalFilters) -> Iterator[RetrievalFilters]:

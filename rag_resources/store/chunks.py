@@ -99,7 +99,6 @@ def replace_chunks(
     """
     note_ids = list(chunks)
     given = [chunk for cut in chunks.values() for chunk in cut]
-    # A queued note is searched as a whole, so only notes whose chunks changed are queued.
     rows = queries().find_changed_notes(connection, note_ids=note_ids, **_described(given))
     changed = [row.note_id for row in rows]
     if changed:
@@ -107,12 +106,11 @@ def replace_chunks(
         ids = [chunk.chunk_id for chunk in new]
         queries().request_vectors(connection, note_ids=changed)
         queries().request_graph(connection, note_ids=changed)
+        described = _described(new) | {"contents": [chunk.content for chunk in new]}
+        queries().settle_provisional_chunks(connection, note_ids=changed, **described)
         queries().delete_other_chunks(connection, note_ids=changed, ids=ids)
         queries().upsert_chunks(
-            connection,
-            indexes=[chunk.chunk_index for chunk in new],
-            contents=[chunk.content for chunk in new],
-            **_described(new),
+            connection, indexes=[chunk.chunk_index for chunk in new], **described
         )
     queries().mark_chunked(connection, note_ids=note_ids, chunking_hash=chunking_hash)
     counts = dict(queries().count_chunks(connection, note_ids=note_ids))

@@ -74,7 +74,7 @@ def read_contents(
 ) -> Reading:
     """Return what a configuration searches, as of the last count."""
     read_at: datetime = queries().read_clock(connection)
-    parts = list(searched_parts(config, settings))
+    parts = list(searched_parts(config))
     rows = list(queries().read_contents(connection, tenant=settings.tenant, parts=parts))
     own = {(NO_MONTH, "settings"): settings.fingerprint}
     return Reading(

@@ -1,6 +1,6 @@
 """Rows of the causal graph: its queue, entities, mentions and relationships.
 
-Extraction from notes is in `graph.reading`; searching the graph is a list of `store.ranked_lists`.
+Extraction from notes is in `graph.reading`; searching the graph is in `store.graph_search`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

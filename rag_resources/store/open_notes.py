@@ -9,7 +9,7 @@ from uuid import UUID
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.search import SearchScope, is_visible
+from rag_resources.store.search import is_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,10 @@ def open_note(
     connection: Connection, note_id: UUID, *, tenant: str, filters: RetrievalFilters
 ) -> OpenNote | None:
     """Return a note of a tenant; None if a search with these filters could not find it."""
-    if not filters.is_empty and not is_visible(connection, note_id, SearchScope(tenant, filters)):
+    hidden = not filters.is_empty and not is_visible(
+        connection, note_id, tenant=tenant, filters=filters
+    )
+    if hidden:
         return None
     row = queries().open_note(connection, note_id=note_id, tenant=tenant)
     if row is None:

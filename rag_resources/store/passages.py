@@ -164,26 +164,25 @@ def _changes(connection: Connection, passages: Sequence[Passage]) -> dict[UUID, 
 
 
 def fetch_result_vectors(
-    connection: Connection, model: str, found: Sequence[tuple[UUID, UUID]], note_model: str
+    connection: Connection, model: str, found: Sequence[tuple[UUID, UUID]], *, by_notes: bool
 ) -> dict[UUID, Vectors]:
     """Read the standard vectors of the found passages, in one round trip.
 
     Args:
         connection: Any.
-        model: The model of the chunks.
-        found: As for `fetch_passages`.
-        note_model: The model that finds whole notes. If it differs from `model`, the vectors of
-            whole notes are left out, since vectors of two models cannot be compared.
+        model: The model of the vectors.
+        found: Chunk id and note id of each passage.
+        by_notes: Whether whole notes were found.
 
     Returns:
         By chunk id, each `(dimension,)` float32, L2-normalised; passages without one are left out.
     """
-    whole = {chunk_id for chunk_id, note_id in found if chunk_id == note_id}
+    ids = [chunk_id for chunk_id, _ in found]
     rows = queries().fetch_result_vectors(
         connection,
         model=model,
-        chunk_ids=[chunk_id for chunk_id, _ in found if chunk_id not in whole],
-        note_ids=list(whole) if note_model == model else [],
+        chunk_ids=[] if by_notes else ids,
+        note_ids=ids if by_notes else [],
     )
     return {row.id: _normalised(row.embedding.to_numpy().astype(np.float32)) for row in rows}
 

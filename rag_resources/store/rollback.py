@@ -46,12 +46,12 @@ def wait_for_chunking(connection: Connection) -> None:
 
 
 def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> DroppedBatch | None:
-    """Drop the chunks of the next notes, by id, so that they are as before chunking.
+    """Replace the chunks of the next notes, by id, by provisional ones, as before chunking.
 
     While notes are locked this waits for nothing, so neither retrievals nor writers wait long.
 
     Returns:
-        None if no note after `after` has chunks or a chunking state.
+        None if no note after `after` is chunked.
     """
     queries().announce_dropping(connection)
     rows = queries().select_notes_to_drop(connection, after=after, batch_size=batch_size)
@@ -63,6 +63,7 @@ def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> Dropp
     queries().drop_pending_of_notes(connection, note_ids=claimed)
     queries().drop_chunks_of_notes(connection, note_ids=claimed)
     queries().mark_unchunked(connection, note_ids=claimed)
+    queries().provide_chunks(connection, note_ids=claimed)
     return DroppedBatch(found[-1], len(found) - len(claimed))
 
 

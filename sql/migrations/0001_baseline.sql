@@ -369,51 +369,6 @@ CREATE TRIGGER notes_spans_by_update AFTER UPDATE OF content ON notes FOR EACH R
 WHEN (new.document_id IS NOT NULL AND new.content IS DISTINCT FROM old.content)
 EXECUTE FUNCTION drop_note_spans();
 
--- The words of notes. Not a column of theirs: a note is updated whenever it is chunked, and every update of a row
--- enters it into all indexes of its table anew.
-CREATE TABLE note_words (
-    note_id uuid PRIMARY KEY,
-    -- A tsvector holds 1 MB at most: the first 200,000 characters of a note always fit. Chunks have no such limit.
-    tsv tsvector NOT NULL,
-    tenant_id text NOT NULL DEFAULT current_tenant(),
-    CONSTRAINT note_words_note_id_fkey FOREIGN KEY (tenant_id, note_id)
-    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-);
-CREATE INDEX note_words_tsv_idx ON note_words USING gin (tsv);
-
--- The words that a whole note is found by.
-CREATE FUNCTION note_words_of(title text, tags text[], content text) RETURNS tsvector
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN spanish_tsvector(
-    left(title, 1000) || ' ' || translate(left(array_to_string(tags, ' '), 200), '-_', '  ') || ' '
-    || left(content, 200000)
-);
-
--- As the owner: who may write notes need not know of it, nor of its schema.
-CREATE FUNCTION index_note_words() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_note_words$
-DECLARE
-    written text := 'written AS n';
-BEGIN
-    IF tg_level = 'ROW' THEN
-        written := format('%I.notes AS n WHERE n.id = $1', tg_table_schema);
-    END IF;
-    EXECUTE format(
-        'INSERT INTO %1$I.note_words (note_id, tsv, tenant_id) '
-        'SELECT n.id, %1$I.note_words_of(n.title, n.tags, n.content), n.tenant_id '
-        'FROM %2$s ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
-        tg_table_schema, written
-    ) USING new.id;
-    RETURN NULL;
-END
-$index_note_words$;
-
-CREATE TRIGGER notes_words_by_insert AFTER INSERT ON notes REFERENCING NEW TABLE AS written
-FOR EACH STATEMENT EXECUTE FUNCTION index_note_words();
--- Not by statement: a note is updated whenever it is chunked, and its words stay.
-CREATE TRIGGER notes_words_by_update AFTER UPDATE OF title, content, tags ON notes
-FOR EACH ROW EXECUTE FUNCTION index_note_words();
-
 CREATE TABLE chunks (
     id uuid PRIMARY KEY,
     note_id uuid NOT NULL,
@@ -448,27 +403,30 @@ CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
 ALTER TABLE chunks ALTER COLUMN tsv SET STORAGE MAIN, ALTER COLUMN weights SET STORAGE MAIN,
 SET (toast_tuple_target = 4080);
 
--- The words of a chunk that is a whole note are those of the note, which are stored already, and of what its topics say
--- besides the title: parsing the text again would take half of the time of writing it. Only where the parser sees the
--- same words, one by one, as in topics and content together: so not after what may go on with the next word.
+-- The words of a chunk. Those of a provisional chunk are the words of its whole note, as far as they fit: a tsvector
+-- holds 1 MB at most, and the first 200,000 characters always do. A provisional chunk that becomes the only chunk of
+-- its note keeps them, with what its topics say besides: parsing the text again would take half of the time of writing.
+-- Only where the parser sees the same words, one by one, as in topics and content together: so not after what may go on
+-- with the next word.
 CREATE FUNCTION chunk_words() RETURNS trigger LANGUAGE plpgsql AS $chunk_words$
 DECLARE
-    words_of_note tsvector;
-    further_topics text;
+    further integer;
 BEGIN
-    IF new.start_char = 0 AND octet_length(new.content) <= 16000 AND new.topics !~ '<' THEN
-        SELECT w.tsv, substr(new.topics, 1 + char_length(n.title)) INTO words_of_note, further_topics
-        FROM notes AS n INNER JOIN note_words AS w ON w.note_id = n.id
-        WHERE
-            n.id = new.note_id AND octet_length(n.content) = octet_length(new.content) AND n.content = new.content
-            AND n.tags = '{}' AND n.title !~ '[<&/@.:]' AND char_length(n.title) <= 1000
-            AND starts_with(new.topics, n.title)
-            AND (n.title = '' OR substr(new.topics, 1 + char_length(n.title), 1) IN ('', ':'));
+    IF tg_op = 'UPDATE' THEN
+        IF
+            old.id = old.note_id AND new.id <> new.note_id AND new.content = old.content
+            AND starts_with(new.topics, old.topics) AND old.topics !~ '[<&/@.:]' AND new.topics !~ '<'
+        THEN
+            further := 1 + char_length(old.topics);
+        END IF;
     END IF;
-    IF words_of_note IS NULL THEN
-        new.tsv := spanish_tsvector(new.topics || ' ' || new.content);
+    IF further IS NOT NULL AND (further = 1 OR substr(new.topics, further, 1) IN ('', ':')) THEN
+        new.tsv := old.tsv || spanish_tsvector(substr(new.topics, further));
+    ELSIF new.id = new.note_id THEN
+        SELECT spanish_tsvector(new.topics || ' ' || left(n.content, 200000)) INTO new.tsv
+        FROM notes AS n WHERE n.id = new.note_id;
     ELSE
-        new.tsv := words_of_note || spanish_tsvector(further_topics);
+        new.tsv := spanish_tsvector(new.topics || ' ' || new.content);
     END IF;
     new.lexeme_occurrences := count_occurrences(new.tsv);
     RETURN new;
@@ -553,6 +511,65 @@ CREATE TABLE pending_vectors (
     CONSTRAINT pending_vectors_note_id_fkey FOREIGN KEY (tenant_id, note_id)
     REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
+
+-- A note is always chunks. Until it is chunked, and again after its text has changed, it is found by a provisional
+-- chunk: its first 2,000 tokens under its own id, with the words of all of it, queued for vectors as any other. Chunks
+-- from before a change stay unseen until the note is chunked again, so that those that did not change keep their
+-- vectors.
+-- As the owner: who may write notes need not know of it, nor of its schema.
+CREATE FUNCTION write_provisional_chunks() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $write_provisional_chunks$
+BEGIN
+    PERFORM set_config('search_path', quote_ident(tg_table_schema) || ', pg_temp', TRUE);
+    IF tg_op = 'INSERT' THEN
+        PERFORM provide_chunks(ARRAY(SELECT w.id FROM written AS w ORDER BY w.id));
+    ELSE
+        PERFORM provide_chunks(ARRAY[new.id]);
+    END IF;
+    RETURN NULL;
+END
+$write_provisional_chunks$;
+
+-- Queues notes for the vectors of every model.
+CREATE FUNCTION request_vectors(note_ids uuid[]) RETURNS void LANGUAGE sql AS $request_vectors$
+    INSERT INTO pending_vectors AS p (model, kind, note_id, tenant_id)
+    SELECT m.name, k.kind, n.id, n.tenant_id
+    FROM embedding_models AS m
+    CROSS JOIN
+        LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
+    CROSS JOIN notes AS n
+    WHERE k.is_made AND n.id = ANY(request_vectors.note_ids) ORDER BY m.name, k.kind, n.id
+    ON CONFLICT (model, kind, note_id) DO UPDATE SET requested_at = now();
+$request_vectors$;
+
+CREATE FUNCTION provide_chunks(note_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $provide_chunks$
+BEGIN
+    -- As announce_chunking and request_vectors in sql/queries/chunks.sql: models cannot change now, and whoever embeds one
+    -- of these notes is waited for before anything of its chunks is locked.
+    LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
+    PERFORM request_vectors(note_ids);
+    INSERT INTO chunks AS c (id, note_id, chunk_index, content, topics, start_char, end_char, tenant_id)
+    SELECT
+        n.id, n.id, coalesce((SELECT max(o.chunk_index) + 1 FROM chunks AS o WHERE o.note_id = n.id), 0),
+        left(n.content, 8000),
+        CASE
+            WHEN n.tags = '{}' THEN left(n.title, 1000)
+            ELSE left(n.title, 1000) || ' ' || translate(left(array_to_string(n.tags, ' '), 200), '-_', '  ') END,
+        0, least(char_length(n.content), 8000), n.tenant_id
+    FROM notes AS n
+    WHERE n.id = ANY(note_ids) AND n.content ~ '[^\s\x1c-\x1f]'
+    ORDER BY n.id
+    ON CONFLICT (id) DO UPDATE
+        SET content = excluded.content, topics = excluded.topics, end_char = excluded.end_char;
+END
+$provide_chunks$;
+
+CREATE TRIGGER notes_chunks_by_insert AFTER INSERT ON notes REFERENCING NEW TABLE AS written
+FOR EACH STATEMENT EXECUTE FUNCTION write_provisional_chunks();
+-- Not by statement: a note is updated whenever it is chunked, and keeps its chunks.
+CREATE TRIGGER notes_chunks_by_update AFTER UPDATE OF title, content, tags ON notes FOR EACH ROW
+WHEN ((new.content, new.title, new.tags) IS DISTINCT FROM (old.content, old.title, old.tags))
+EXECUTE FUNCTION write_provisional_chunks();
 
 -- How fast vectors are made, for the time a migration still takes: nothing else says when one was. A row for the notes
 -- that one transaction took off the queue.
@@ -1005,9 +1022,9 @@ DO $tracked$
 DECLARE
     tracked text;
 BEGIN
-    FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
-                                   'pending_vectors', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
-                                   'note_spans', 'chunk_windows', 'mentions', 'relationships'] LOOP
+    FOREACH tracked IN ARRAY ARRAY['notes', 'chunks', 'chunk_embeddings', 'note_embeddings', 'lexeme_statistics',
+                                   'corpus_statistics', 'document_pages', 'note_spans', 'chunk_windows', 'mentions',
+                                   'relationships'] LOOP
         CALL track(tracked, 'index_changed', 'tenant');
     END LOOP;
     CALL track('embedding_models', 'index_changed', 'everybody');
@@ -1034,7 +1051,7 @@ CREATE TABLE changed_months (
 -- names them: the difference tells which notes have changed since.
 CREATE TABLE month_contents (
     month date NOT NULL,
-    -- notes, chunks, words; of a model: vectors/e5_small, windows/…, note_vectors/…, waiting_chunk/…, waiting_window/…
+    -- notes, chunks, words; of a model: vectors/e5_small, windows/…, note_vectors/…
     part text NOT NULL,
     -- Of the two arrays.
     fingerprint text NOT NULL,
@@ -1062,7 +1079,6 @@ CREATE FUNCTION mark_months() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $mark_months$
 DECLARE
     part text := quote_literal(tg_argv[0]) || CASE
-        WHEN tg_argv[0] = 'waiting_' THEN ' || c.kind || ''/'' || c.model'
         WHEN tg_argv[0] LIKE '%/' THEN ' || c.model' ELSE '' END;
     changed text := CASE tg_op
         WHEN 'UPDATE' THEN '(SELECT * FROM changed UNION ALL SELECT * FROM replaced)' ELSE 'changed' END;
@@ -1102,8 +1118,7 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
             n.id, n.tenant_id, m.month, n.chunked_at IS NULL AS is_whole,
             hash_record_extended(
                 ROW(
-                    n.content_sha256, n.title, n.tenant_id, n.source, n.tags, n.metadata, n.created_at, n.expires_at,
-                    tsvectorsend(w.tsv)
+                    n.content_sha256, n.title, n.tenant_id, n.source, n.tags, n.metadata, n.created_at, n.expires_at
                 ),
                 0
             ) AS hash
@@ -1111,7 +1126,6 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
         INNER JOIN notes AS n
             ON n.created_at >= m.month::timestamp AT TIME ZONE 'UTC'
             AND n.created_at <= (m.month + interval '1 month') AT TIME ZONE 'UTC'
-        LEFT JOIN note_words AS w ON w.note_id = n.id
         WHERE
             month_of(n.created_at) = m.month
             AND (n.tenant_id, m.month) IN (SELECT o.tenant_id, o.month FROM wanted AS o)
@@ -1171,9 +1185,6 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
             hash_record_extended(ROW(halfvec_send(e.embedding)), 0)
         FROM noted AS n INNER JOIN note_embeddings AS e ON e.note_id = n.id
         UNION ALL
-        SELECT n.tenant_id, n.month, 'waiting_' || p.kind || '/' || p.model, n.id, 1, 0
-        FROM noted AS n INNER JOIN pending_vectors AS p ON p.note_id = n.id
-        UNION ALL
         SELECT
             n.tenant_id, n.month, 'mentions', n.id, count(*),
             hash_array_extended(
@@ -1230,12 +1241,10 @@ $count_months$;
 
 -- Everything of a month that search reads.
 CALL track('notes', 'mark_months', '', 'own');
-CALL track('note_words', 'mark_months', 'notes', 'note');
 CALL track('chunks', 'mark_months', 'chunks', 'note');
 CALL track('chunk_embeddings', 'mark_months', 'vectors/', 'chunk');
 CALL track('chunk_windows', 'mark_months', 'windows/', 'chunk');
 CALL track('note_embeddings', 'mark_months', 'note_vectors/', 'note');
-CALL track('pending_vectors', 'mark_months', 'waiting_', 'note');
 CALL track('lexeme_statistics', 'mark_months', 'words', 'corpus');
 CALL track('corpus_statistics', 'mark_months', 'words', 'corpus');
 CALL track('mentions', 'mark_months', 'mentions', 'note');
@@ -1243,8 +1252,7 @@ CALL track('relationships', 'mark_months', 'statements', 'note');
 INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
 
 -- The words and months of adopted notes.
-INSERT INTO note_words (note_id, tsv, tenant_id)
-SELECT n.id, note_words_of(n.title, n.tags, n.content) AS tsv, n.tenant_id FROM notes AS n;
+DO $$ BEGIN PERFORM provide_chunks(ARRAY(SELECT n.id FROM notes AS n)); END $$;
 
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (

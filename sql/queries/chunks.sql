@@ -24,14 +24,7 @@ WHERE
 -- Queue notes for every model that embeds chunks, or windows. Run it before changing their chunks: it waits for an
 -- embedding run that has claimed one of them, so that no work is lost and nothing deadlocks.
 -- params:  note_ids uuid[]
-INSERT INTO pending_vectors AS p (model, kind, note_id, tenant_id)
-SELECT m.name, k.kind, n.id, n.tenant_id
-FROM embedding_models AS m
-CROSS JOIN
-    LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
-CROSS JOIN notes AS n
-WHERE k.is_made AND n.id = ANY(:note_ids) ORDER BY m.name, k.kind, n.id
-ON CONFLICT (model, kind, note_id) DO UPDATE SET requested_at = now();
+SELECT request_vectors(:note_ids);
 
 -- name: upsert_chunks!
 -- Insert or update chunks of the given notes; existing chunks keep their vectors.
@@ -51,6 +44,18 @@ ON CONFLICT (id) DO UPDATE
         end_char = excluded.end_char
     WHERE (c.context, c.topics, c.start_char, c.end_char)
     IS DISTINCT FROM (excluded.context, excluded.topics, excluded.start_char, excluded.end_char);
+
+-- name: settle_provisional_chunks!
+-- Make the provisional chunks of notes that are a single chunk that chunk: it keeps its words and vectors.
+-- params:  note_ids uuid[], and a row for each chunk: parents uuid[], ids uuid[], contents text[], contexts text[],
+--          topics text[]
+UPDATE chunks AS c SET id = u.id, context = u.context, topics = u.topics, chunk_index = 0
+FROM
+    unnest(:parents::uuid[], :ids::uuid[], :contents::text[], :contexts::text[], :topics::text[])
+        AS u (note_id, id, content, context, topics)
+WHERE
+    c.id = ANY(:note_ids) AND c.id = u.note_id AND c.content = u.content
+    AND NOT EXISTS (SELECT FROM chunks AS o WHERE o.note_id = c.note_id AND o.id <> c.id);
 
 -- name: delete_other_chunks!
 -- Delete the chunks of the given notes whose ids are not listed.

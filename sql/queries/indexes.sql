@@ -13,7 +13,10 @@ WHERE c.relname = :index_name AND c.relnamespace = current_schema()::regnamespac
 SELECT
     (SELECT count(*) FROM notes) AS notes,
     (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > now()))
-    + (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = :kind) AS waiting,
+    + (
+        SELECT count(*) FROM pending_vectors AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = m.name AND p.kind = :kind AND n.chunked_at IS NOT NULL
+    ) AS waiting,
     m.state = 'serving' AS serves
 FROM embedding_models AS m WHERE m.name = :model;
 

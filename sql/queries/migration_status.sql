@@ -53,7 +53,7 @@ SELECT
     coalesce(sum(l.chunks), 0)::bigint AS chunks,
     coalesce(sum(l.chunks) FILTER (WHERE f.note_id IS NULL), 0)::bigint AS sound_chunks
 FROM pending_vectors AS p
-INNER JOIN notes AS n ON n.id = p.note_id
+INNER JOIN notes AS n ON n.id = p.note_id AND n.chunked_at IS NOT NULL
 LEFT JOIN lengths AS l ON l.note_id = p.note_id
 LEFT JOIN failing AS f ON f.model = p.model AND f.note_id = p.note_id
 WHERE p.kind = 'chunk'

@@ -73,9 +73,15 @@ SELECT
     m.name, m.state,
     (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
     (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
-    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'chunk') AS pending,
+    (
+        SELECT count(*) FROM pending_vectors AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = m.name AND p.kind = 'chunk' AND n.chunked_at IS NOT NULL
+    ) AS pending,
     w.windows, w.windowed_chunks,
-    (SELECT count(*) FROM pending_vectors AS p WHERE p.model = m.name AND p.kind = 'window') AS pending_windows,
+    (
+        SELECT count(*) FROM pending_vectors AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = m.name AND p.kind = 'window' AND n.chunked_at IS NOT NULL
+    ) AS pending_windows,
     (SELECT count(*) FROM indexing_failures AS f WHERE f.model = m.name) AS failures,
     coalesce(pg_total_relation_size(to_regclass('chunk_embeddings_' || m.name)), 0)
     + coalesce(pg_total_relation_size(to_regclass('chunk_windows_' || m.name)), 0)

@@ -8,7 +8,7 @@ SELECT p.note_id, n.created_at FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
     p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
-    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped)
+    AND p.note_id <> ALL(:skipped)
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size
 FOR UPDATE OF p SKIP LOCKED;
 
@@ -20,7 +20,7 @@ SELECT count(*) AS notes FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
     p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
-    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
+    AND p.note_id <> ALL(:skipped);
 
 -- name: queue_is_empty$
 -- Whether no note of a range of months is queued.
@@ -33,7 +33,9 @@ SELECT
     ) AS is_empty;
 
 -- name: count_pending_notes
--- How many notes wait for vectors of their chunks, by model.
+-- How many chunked notes wait for vectors of their chunks, by model.
 -- returns: model text, notes bigint
 -- index:   pending_vectors_pkey
-SELECT p.model, count(*) AS notes FROM pending_vectors AS p WHERE p.kind = 'chunk' GROUP BY p.model ORDER BY p.model;
+SELECT p.model, count(*) AS notes FROM pending_vectors AS p
+INNER JOIN notes AS n ON n.id = p.note_id AND n.chunked_at IS NOT NULL
+WHERE p.kind = 'chunk' GROUP BY p.model ORDER BY p.model;

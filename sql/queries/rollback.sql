@@ -5,21 +5,14 @@
 LOCK TABLE migration_holds, notes, chunks IN ROW EXCLUSIVE MODE;
 
 -- name: select_notes_to_drop
--- The next notes, by id, that have chunks or a chunking state to drop. They are not claimed yet.
+-- The next notes, by id, that have chunks to drop. They are not claimed yet.
 -- params:  after uuid, batch_size int
 -- returns: id uuid
 -- index:   notes_pkey, chunks_position_key
 SELECT n.id FROM notes AS n
 WHERE
     n.id > :after
-    AND (
-        n.chunked_at IS NOT NULL
-        OR EXISTS (SELECT FROM chunks AS c WHERE c.note_id = n.id)
-        OR EXISTS (
-            SELECT FROM embedding_models AS m INNER JOIN pending_vectors AS p ON p.model = m.name
-            WHERE p.kind IN ('chunk', 'window') AND p.note_id = n.id
-        )
-    )
+    AND (n.chunked_at IS NOT NULL OR EXISTS (SELECT FROM chunks AS c WHERE c.note_id = n.id AND c.id <> n.id))
 ORDER BY n.id LIMIT :batch_size;
 
 -- name: lock_pending_of_notes!
@@ -50,9 +43,14 @@ WHERE p.model = m.name AND p.kind IN ('chunk', 'window') AND p.note_id = ANY(:no
 DELETE FROM chunks WHERE note_id = ANY(:note_ids);
 
 -- name: mark_unchunked!
--- Record that the given notes have no chunks any more. Nothing else about them changes.
+-- Record that the given notes are not chunked any more. Nothing else about them changes.
 -- params:  note_ids uuid[]
 UPDATE notes SET chunked_at = NULL, chunking_hash = NULL WHERE id = ANY(:note_ids);
+
+-- name: provide_chunks!
+-- Give the given notes their provisional chunks.
+-- params:  note_ids uuid[]
+SELECT provide_chunks(:note_ids);
 
 -- name: vectors_to_serve^
 -- Which vectors of a model exist, to tell whether a configuration could serve with it. Retiring a model takes

@@ -222,9 +222,8 @@ def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: 
     job(indexed, "rollback_immediate", "drop_migration", reason="Prueba.", confirm="borrar")
     job(indexed, "resume_migration", "lift_hold", reason="Prueba.")
     assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS[2:]).success
-    # Not found as a whole either: half of the index is missing.
-    indexed.query("DELETE FROM note_embeddings")
-    indexed.query("DELETE FROM note_words")
+    # Nor by a provisional chunk: half of the index is missing.
+    indexed.query("DELETE FROM chunks WHERE id = note_id")
     before = indexed.query("SELECT max(hit_rate_at_10), count(*) FROM evaluation_results")
     refused = indexed.run(PROMOTED, run_config=NAMED)
     assert promotions(indexed)[: len(passed)] == passed

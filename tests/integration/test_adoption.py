@@ -173,7 +173,6 @@ def test_every_note_of_the_dump_is_found_or_blank(adopted: Adopted, url: str) ->
             database,
             embedder=lambda _: embedder,
             tenant="default",
-            note_model=embedder.info.name,
         )
         words = RetrievalConfig(model=embedder.info.name, strategy=Strategy.FULLTEXT)
         both = RetrievalConfig(model=embedder.info.name, strategy=Strategy.HYBRID)
@@ -231,9 +230,7 @@ def test_the_old_search_is_a_configuration_to_evaluate(
             url, f"SELECT count(*) FROM notes WHERE {said}"
         )
 
-        pipeline = RetrievalPipeline(
-            database, embedder=lambda _: embedder, tenant="default", note_model=OLD_MODEL
-        )
+        pipeline = RetrievalPipeline(database, embedder=lambda _: embedder, tenant="default")
         fetch(url, f"DELETE FROM notes WHERE ({usable}) IS NOT TRUE")
         for question in ("¿quién tiene el acta de Teruel?", "comprar leche", "palabra4321única"):
             response = pipeline.retrieve(question, OLD_SEARCH, top_k=10, deadline_ms=PATIENT_MS)

@@ -118,7 +118,7 @@ def test_without_golden_questions_nothing_is_measured(corpus: Evaluated) -> None
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return load_settings(
-        rag_home=tmp_path, tenant=SETTINGS.tenant, note_embedding_model=SETTINGS.note_model
+        rag_home=tmp_path, tenant=SETTINGS.tenant, note_embedding_model="openai_hash"
     )
 
 

@@ -494,7 +494,7 @@ def test_a_deleted_note_leaves_every_search_at_once(database: Database) -> None:
     assert {chunked, whole} <= found()
     assert set(delete_notes(database, [chunked, whole, chunked], reason="")) == {chunked, whole}
     assert found() <= {kept}
-    for table in ("chunks", "note_embeddings", "pending_vectors", "note_words"):
+    for table in ("chunks", "note_embeddings", "pending_vectors"):
         assert {each.note_id for each in corpus.fetch(f"SELECT note_id FROM {table}")} <= {kept}
     orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert corpus.fetch(orphans) == []

@@ -53,7 +53,6 @@ STALE = {
     "many notes": "UPDATE notes SET title = 'x' WHERE external_id::int > 20",
     "half deleted": "DELETE FROM notes WHERE external_id::int >= 30",
     "all truncated": "TRUNCATE notes CASCADE",
-    "words of notes": "UPDATE note_words SET tsv = ''",
     "chunk order": "UPDATE chunks SET topics = 'otros'",
     "chunks deleted": "DELETE FROM chunks",
     "chunks truncated": "TRUNCATE chunks CASCADE",
@@ -64,11 +63,6 @@ STALE = {
     "vectors deleted": "DELETE FROM chunk_embeddings_openai_hash",
     "vectors truncated": "TRUNCATE chunk_embeddings",
     "partition truncated": "TRUNCATE chunk_embeddings_openai_hash",
-    "note vectors": "DELETE FROM note_embeddings",
-    "queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
-    """,
     "words": "UPDATE lexeme_statistics SET document_count = document_count + 1",
     "corpus statistics": "UPDATE corpus_statistics SET average_lexeme_occurrences = 99",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
@@ -159,8 +153,13 @@ NO_CHANGES = {
     "the same again": "UPDATE chunks SET context = context",
     "there and back": (
         "UPDATE notes SET title = 'x'; UPDATE notes SET title = ''; "
-        "UPDATE notes SET chunked_at = now()"
+        "DELETE FROM chunks WHERE id = note_id; UPDATE notes SET chunked_at = now()"
     ),
+    "note vectors": "DELETE FROM note_embeddings",
+    "queue": """
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
+    """,
     "how long it took": "UPDATE corpus_statistics SET refreshed_at = now()",
 }
 
@@ -243,8 +242,8 @@ def test_another_configuration_under_the_name_makes_it_stale(corpus: Evaluated) 
 def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
     """What was measured for one tenant says nothing of another, nor with a language model."""
     for other in (
-        SearchSettings("otra", "openai_hash"),
-        SearchSettings("ana", "openai_hash", "x"),
+        SearchSettings("otra"),
+        SearchSettings("ana", "x"),
     ):
         assert "ajustes" in corpus.evidence(settings=other).explanation
 

@@ -11,40 +11,46 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pgvector import HalfVector
 from psycopg import sql
+from psycopg.rows import namedtuple_row
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, parse_filters
+from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.types import Candidate, ModelInfo, NoteRecord, Ranking, TimeWindow
-from rag_resources.database.pool import Connection, Database
+from rag_resources.core.types import NoteRecord, ScoredChunk
+from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
+from rag_resources.database.pool import Database
+from rag_resources.database.queries import numbered
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
-from rag_resources.store.embeddings import claim_note_texts, write_note_vectors
-from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
-from rag_resources.store.passages import fetch_passages, fetch_result_vectors
-from rag_resources.store.ranked_lists import (
-    CHUNK_VECTORS,
-    CHUNK_WINDOWS,
+from rag_resources.store.passages import Passage, fetch_result_vectors
+from rag_resources.store.search import (
+    EXACT_VECTORS,
+    SIDE_CANDIDATES,
     EmbeddedQuery,
-    ListRequest,
+    SearchedList,
+    SearchFacts,
+    SearchOutcome,
+    SearchRequest,
+    any_visible,
+    compose_search,
+    is_visible,
+    read_facts,
+    search,
+    search_parameters,
 )
-from rag_resources.store.search import SearchPlan, SearchScope, compose_search, plan_search, search
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests import corpus as corpora
-from tests.embedders import HashEmbedder
 
-ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=0, min_tokens=0)
-CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
-NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
-ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
-WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
+CHUNK_VECTORS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL)
+CHUNK_LISTS = (*CHUNK_VECTORS, RankedList.FULLTEXT)
+ALL_LISTS = (*CHUNK_LISTS, RankedList.NOTES)
 EVERYTHING = RetrievalFilters()
 
 # The database is emptied by every example itself.
@@ -57,7 +63,8 @@ class Draft:
 
     Attributes:
         day: It is of so many days after `START`.
-        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new`.
+        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new` (not chunked, its
+            provisional chunk with vectors).
     """
 
     text: str = "La casa."
@@ -113,54 +120,100 @@ class Corpus(corpora.Corpus):
                 if by_id[note.note_id].state != "new":
                     cut = build_chunks(note, SMALL)
                     replace_chunks(connection, {note.note_id: cut}, chunking_hash="x")
-            self.embed(connection, [n for n, draft in by_id.items() if draft.state == "indexed"])
+            self.embed(connection, [n for n, draft in by_id.items() if draft.state != "pending"])
             gone = [n for n, draft in by_id.items() if draft.expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
             refresh_statistics(connection)
         return ids
 
-    def requests(
-        self, text: str, *retrievers: RankedList, question: int = 0, threshold: float = 0.0
-    ) -> list[ListRequest]:
-        """Lists of one question; all by chunk vectors or words if none is named."""
+    def searched(
+        self, text: str, *names: RankedList, question: int = 0, threshold: float = 0.0
+    ) -> list[SearchedList]:
+        """Lists of one question; all of chunks if none is named."""
         (vector,) = self.embedder.embed_queries([text])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
         return [
-            ListRequest(retriever, text=text, question=question)
-            if retriever in WORD_LISTS
-            else ListRequest(retriever, embedded=embedded, question=question)
-            for retriever in retrievers or ALL_LISTS
+            SearchedList(
+                name,
+                question=question,
+                embedded=None if name is RankedList.FULLTEXT else embedded,
+            )
+            for name in names or CHUNK_LISTS
         ]
 
-    def scope(self, filters: RetrievalFilters = EVERYTHING, **changes: Any) -> SearchScope:
-        """Ana's notes that meet the filters."""
-        return SearchScope("ana", filters=filters, chunk_model=self.embedder.info.name, **changes)
+    def request(
+        self,
+        lists: Sequence[SearchedList],
+        *texts: str,
+        filters: RetrievalFilters = EVERYTHING,
+        tenant: str = "ana",
+        pool: int = 500,
+    ) -> SearchRequest:
+        """A search of Ana's notes that shows everything found."""
+        return SearchRequest(
+            tenant=tenant,
+            filters=filters,
+            texts=texts or ("casa",),
+            lists=tuple(lists),
+            by_notes=lists[0].name is RankedList.NOTES,
+            fusion=FusionConfig(),
+            pool=pool,
+            shown=5000,
+        )
 
-    def search(
-        self, lists: Sequence[ListRequest], scope: SearchScope, *, pool: int = 500
-    ) -> list[Ranking]:
-        """The ranked lists."""
-        with self.database.transaction() as connection:
-            return search(connection, lists, scope, pool=pool)
+    def alone(
+        self, path: "Path", name: RankedList, text: str = "casa", **options: Any
+    ) -> list[tuple[UUID, UUID, float, datetime]]:
+        """One list on a path: chunk, note, score and date of each."""
+        request = self.request(self.searched(text, name), text, **options)
+        return [(row.id, row.note_id, row.score, row.created_at) for row in self.run(request, path)]
 
-    def plan(self, scope: SearchScope, *models: str) -> SearchPlan:
-        """What to know before a search."""
+    def run(self, request: SearchRequest, path: "Path") -> list[Any]:
+        """The rows of a search on a path."""
+        composed = compose_search(request, path.facts(self), selective=path.selective)
+        query, names = numbered(composed)
+        values = search_parameters(request)
         with self.database.transaction() as connection:
-            return plan_search(connection, scope, models=models)
+            cursor = LimitedRawCursor(connection, row_factory=namedtuple_row)
+            cursor.execute(query, [values[name] for name in names], prepare=False)
+            return [row for row in cursor.fetchall() if row.id is not None]
 
-    def explain(self, lists: Sequence[ListRequest], scope: SearchScope) -> str:
-        """The plan of a search if the tables were large."""
-        query, parameters = compose_search(lists, scope, pool=5)
+    def search(self, request: SearchRequest) -> SearchOutcome:
+        """A search as a question makes it."""
         with self.database.transaction() as connection:
-            for method in ("seqscan", "sort"):
+            return search(connection, request, read_facts(connection, request.tenant))
+
+    def explain(self, request: SearchRequest, path: "Path", *, large: bool = True) -> str:
+        """The plan of a search, if wanted as if the tables were large."""
+        query = compose_search(request, path.facts(self), selective=path.selective)
+        with self.database.transaction() as connection:
+            for method in ("seqscan", "sort") if large else ():
                 connection.execute(f"SET LOCAL enable_{method} = off")
-            rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters).fetchall()
+            rows = connection.execute(
+                sql.SQL("EXPLAIN ") + query, search_parameters(request)
+            ).fetchall()
         return "\n".join(row[0] for row in rows)
 
-    def fetch(self, query: str, *parameters: object) -> list[Any]:
-        """Rows of a statement."""
-        with self.database.transaction() as connection:
-            return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]
+
+@dataclass(frozen=True)
+class Path:
+    """A way to search: all find the same.
+
+    Attributes:
+        selective: Whether the visible notes are found first and all searched.
+        shared: Whether other tenants are said to have notes.
+        many: Whether the tenant is said to have more vectors than are all compared.
+    """
+
+    selective: bool = False
+    shared: bool = False
+    many: bool = True
+
+    def facts(self, corpus: Corpus) -> SearchFacts:
+        """What is said of the tenant."""
+        info = corpus.embedder.info
+        count = EXACT_VECTORS + 1 if self.many else 1
+        return SearchFacts(self.shared, count, {info.name: info}, frozenset())
 
 
 @pytest.fixture
@@ -168,15 +221,22 @@ def corpus(database: Database) -> Corpus:
     return Corpus(database)
 
 
-def notes_of(ranking: Ranking) -> set[UUID]:
-    return {candidate.note_id for candidate in ranking.candidates}
+def notes_of(found: Iterable[tuple[UUID, UUID, float, datetime]]) -> set[UUID]:
+    return {note for _, note, _, _ in found}
 
 
 # --- Filters ----------------------------------------------------------------------------------
 
 SOURCES = ("diario", "web")
 TAGS = ("a", "b", "c")
-METADATA = ({"k": 1}, {"k": True}, {"k": "1", "j": None}, {"k": [1]}, {"k": {"k": 1}, "j": 2.5}, {})
+METADATA: tuple[dict[str, Any], ...] = (
+    {"k": 1},
+    {"k": True},
+    {"k": "1", "j": None},
+    {"k": [1]},
+    {"k": {"k": 1}, "j": 2.5},
+    {},
+)
 
 
 def drafts() -> st.SearchStrategy[list[Draft]]:
@@ -220,46 +280,35 @@ def of_places(places: Iterable[int], ids: Sequence[UUID]) -> tuple[UUID, ...]:
     return tuple(known.get(place, UUID(int=place)) for place in places)
 
 
-PATHS: dict[str, dict[str, Any]] = {
-    "few notes": {"selective": True},
-    "few vectors": {"exact": frozenset({CHUNK_VECTORS, CHUNK_WINDOWS}), "is_shared": True},
-    "an index": {},
-    "an index among tenants": {"is_shared": True},
+PATHS = {
+    "few notes": Path(selective=True),
+    "few notes among tenants": Path(selective=True, shared=True),
+    "few vectors": Path(shared=True, many=False),
+    "an index": Path(),
+    "an index among tenants": Path(shared=True),
 }
-"""The ways to search, as fields of the scope: all find the same."""
 
 
 def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) -> None:
-    """Exactly the notes that meet the filters are found, by both paths alike."""
+    """Exactly the notes that meet the filters are found, by all paths alike."""
     ids = corpus.fill(written)
-    corpus_ = dict(zip(ids, written, strict=True))
+    drafts_ = dict(zip(ids, written, strict=True))
     visible = {
         note
-        for note, draft in corpus_.items()
+        for note, draft in drafts_.items()
         if draft.tenant == "ana" and not draft.expired and draft.meets(filters, note)
     }
-    indexed = {note for note in visible if corpus_[note].state == "indexed"}
-    found = {
-        (path, unchunked_only): corpus.search(
-            corpus.requests("casa"),
-            corpus.scope(filters, unchunked_only=unchunked_only, **how),
-        )
-        for path, how in PATHS.items()
-        for unchunked_only in (True, False)
-    }
-    for (_, unchunked_only), rankings in found.items():
-        for ranking in rankings:
-            whole = visible - indexed if unchunked_only else visible
-            expected = indexed if ranking.name in CHUNK_LISTS else whole
-            assert notes_of(ranking) == expected, ranking.name
-            for candidate in ranking.candidates:
-                assert candidate.created_at == corpus_[candidate.note_id].created_at
-    for unchunked_only in (True, False):
-        ways = [found[path, unchunked_only] for path in PATHS]
+    embedded = {note for note in visible if drafts_[note].state != "pending"}
+    for name in ALL_LISTS:
+        ways = [corpus.alone(path, name, filters=filters) for path in PATHS.values()]
         assert all(way == ways[0] for way in ways)
-    matching = corpus.plan(corpus.scope(filters)).matching
-    everything = filters.is_empty and {draft.tenant for draft in written} == {"ana"}
-    assert matching == (None if everything else len(visible))
+        assert notes_of(ways[0]) == (embedded if name in CHUNK_VECTORS else visible), name
+        assert all(day == drafts_[note].created_at for _, note, _, day in ways[0])
+    with corpus.database.transaction() as connection:
+        assert any_visible(connection, tenant="ana", filters=filters) == bool(visible)
+        for note in ids:
+            shown = is_visible(connection, note, tenant="ana", filters=filters)
+            assert shown == (note in visible)
 
 
 @one_database
@@ -321,14 +370,11 @@ def test_no_text_of_a_filter_reaches_the_statement(corpus: Corpus) -> None:
             RetrievalFilters(metadata={"k": text}),
             RetrievalFilters(source=text, tags=(text, "a"), metadata={"k": text}),
         ):
-            for selective in (True, False):
-                scope = corpus.scope(filters, selective=selective)
-                lists = corpus.requests("casa", *CHUNK_LISTS)
-                for ranking in corpus.search(lists, scope):
-                    assert notes_of(ranking) == {note}, text
-            assert corpus.plan(scope).matching == 1
-        query, _ = compose_search(lists, scope, pool=5)
-        statements.add(query.as_string())
+            for path in PATHS.values():
+                assert notes_of(corpus.alone(path, RankedList.FULLTEXT, filters=filters)) == {note}
+            request = corpus.request(corpus.searched("casa"), filters=filters)
+            assert {chunk.note_id for chunk in corpus.search(request).chunks} == {note}, text
+        statements.add(compose_search(request, Path().facts(corpus)).as_string())
     assert len(statements) == 1
     assert len(corpus.fetch("SELECT id FROM notes")) == len(ids)
 
@@ -356,10 +402,8 @@ def test_moments_of_any_offset_are_the_same_moments(corpus: Corpus) -> None:
         local = (START + hours).isoformat()[:19] + offset
         for field_name, expected in (("created_from", {note}), ("created_until", set())):
             filters = parse_filters({field_name: local})
-            for ranking in corpus.search(
-                corpus.requests("casa", *CHUNK_LISTS), corpus.scope(filters)
-            ):
-                assert notes_of(ranking) == expected
+            for name in CHUNK_LISTS:
+                assert notes_of(corpus.alone(Path(), name, filters=filters)) == expected
 
 
 # --- How the notes are reached ----------------------------------------------------------------
@@ -368,13 +412,29 @@ def test_moments_of_any_offset_are_the_same_moments(corpus: Corpus) -> None:
 def test_few_notes_are_searched_without_the_vector_index_and_many_by_it(corpus: Corpus) -> None:
     corpus.fill([Draft(f"La casa número {n}.", tags=TAGS[n % 3 :]) for n in range(60)])
     built = ensure_vector_indexes(corpus.database, corpus.embedder.info, min_rows=1)
-    lists = corpus.requests("casa", RankedList.SEMANTIC, RankedList.CONTEXTUAL)
+    lists = corpus.searched("casa", *CHUNK_VECTORS)
 
     for filters in (RetrievalFilters(tags=("b",)), EVERYTHING):
-        by_index = corpus.explain(lists, corpus.scope(filters))
-        exact = corpus.explain(lists, corpus.scope(filters, selective=True))
-        assert all(name in by_index for name in built)
-        assert not any(name in exact for name in built)
+        request = corpus.request(lists, filters=filters, pool=5)
+        for name, path in PATHS.items():
+            plan = corpus.explain(request, path)
+            by_index = [index in plan for index in built]
+            assert by_index == [name.startswith("an index")] * len(built), name
+
+
+def test_many_notes_are_searched_until_enough_meet_the_filters(corpus: Corpus) -> None:
+    """The index goes on past the vectors of notes that do not meet them."""
+    near = [Draft("La casa de piedra.", day=n) for n in range(150)]
+    wanted = [Draft(f"Un ornitorrinco, el número {n}.", tags=("a",), day=n) for n in range(5)]
+    ids = corpus.fill([*near, *wanted])
+    assert ensure_vector_indexes(corpus.database, corpus.embedder.info, min_rows=1)
+    request = corpus.request(
+        corpus.searched("La casa de piedra.", RankedList.SEMANTIC, threshold=-1.0),
+        filters=RetrievalFilters(tags=("a",)),
+        pool=5,
+    )
+    for path in PATHS.values():
+        assert {row.note_id for row in corpus.run(request, path)} == set(ids[150:])
 
 
 @pytest.mark.parametrize(
@@ -401,13 +461,11 @@ def test_each_filter_has_its_index(corpus: Corpus, filters: dict[str, Any], inde
             (START,),
         )
         connection.execute("ANALYZE notes")
-    lists = corpus.requests("casa", RankedList.NOTES_FULLTEXT)
-    scope = corpus.scope(parse_filters(filters), selective=True)
-    query, parameters = compose_search(lists, scope, pool=5)
-    with corpus.database.transaction() as connection:
-        rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters).fetchall()
+    request = corpus.request(
+        corpus.searched("casa", RankedList.FULLTEXT), filters=parse_filters(filters), pool=5
+    )
 
-    assert any(index in row[0] for row in rows)
+    assert index in corpus.explain(request, Path(selective=True), large=False)
 
 
 def test_words_that_are_rare_elsewhere_do_not_starve_few_notes(
@@ -415,51 +473,41 @@ def test_words_that_are_rare_elsewhere_do_not_starve_few_notes(
 ) -> None:
     """The candidate budget is of the corpus: the exact path has none."""
     monkeypatch.setattr(store, "CANDIDATE_BUDGET", 1)
+    monkeypatch.setattr(store, "_composed_before", {})
     texts = ["Un ornitorrinco.", *["Una casa de piedra."] * 8, "La casa de Ana."]
     ids = corpus.fill([Draft(text, day=n) for n, text in enumerate(texts)])
     filters = RetrievalFilters(note_ids=(ids[0], ids[-1]))
-    lists = corpus.requests("ornitorrinco en casa", RankedList.FULLTEXT)
+    lists = corpus.searched("ornitorrinco en casa", RankedList.FULLTEXT)
+    request = corpus.request(lists, "ornitorrinco en casa", filters=filters)
 
-    (budgeted,) = corpus.search(lists, corpus.scope(filters))
-    (exact,) = corpus.search(lists, corpus.scope(filters, selective=True))
+    def found(most: int) -> tuple[ScoredChunk, ...]:
+        monkeypatch.setattr(store, "SELECTIVE_NOTES", most)
+        return corpus.search(request).chunks
 
-    assert notes_of(budgeted) == {ids[0]}
-    assert notes_of(exact) == {ids[0], ids[-1]}
-    assert budgeted.candidates == exact.candidates[:1]
+    assert [chunk.note_id for chunk in found(1)] == [ids[0]]
+    assert {chunk.note_id for chunk in found(2)} == {ids[0], ids[-1]}
+    assert found(1) == found(2)[:1]
 
 
 # --- Before the search ------------------------------------------------------------------------
 
 
-def test_plan_knows_the_models_asked_for(corpus: Corpus) -> None:
-    other = ModelInfo("other_model", 7, "ollama", "sha", 0.25, 0)
-    with corpus.database.transaction() as connection:
-        register_model(connection, other, embeds_chunks=False)
+def test_the_facts_of_a_tenant_are_what_decides_how_it_is_searched(corpus: Corpus) -> None:
+    """Its models are the registered ones; it shares the database once another has notes."""
+    corpus.fill([Draft(TEXT), Draft(state="new")])
+
+    def facts() -> SearchFacts:
+        with corpus.database.transaction() as connection:
+            return read_facts(connection, "ana")
+
     own = replace(corpus.embedder.info, max_sequence_tokens=0)
-
-    assert corpus.plan(corpus.scope()).models == {}
-    assert corpus.plan(corpus.scope(), "nobody").models == {}
-    assert corpus.plan(corpus.scope(), "openai_hash", "nobody").models == {"openai_hash": own}
-    assert corpus.plan(corpus.scope(), "other_model", "openai_hash", "other_model").models == {
-        "openai_hash": own,
-        "other_model": other,
-    }
-
-
-def test_notes_are_counted_up_to_the_limit_where_they_may_be_few(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With filters, or with several tenants; one tenant's whole corpus is not counted."""
-    corpus.fill([Draft(tags=("a",)) for _ in range(5)])
-    tagged = corpus.scope(RetrievalFilters(tags=("a",)))
-
-    assert corpus.plan(corpus.scope()).matching is None
-    assert corpus.plan(tagged).matching == 5
-    monkeypatch.setattr(store, "SELECTIVE_NOTES", 3)
-    assert corpus.plan(tagged).matching == 4
-    corpus.fill([Draft(), Draft(), Draft(tenant="blas"), Draft(expired=True)])
-    assert corpus.plan(corpus.scope()).matching == 2
-    assert corpus.plan(tagged).matching == 0
+    assert facts() == SearchFacts(False, 0, {own.name: own}, frozenset())
+    corpus.cut()
+    assert facts().windowed == {own.name}
+    corpus.fill([Draft(), Draft(tenant="blas")])
+    assert (facts().is_shared, facts().chunk_count) == (True, 1)
+    corpus.fetch("DELETE FROM notes RETURNING id")
+    assert not facts().is_shared
 
 
 # --- Several questions at once ----------------------------------------------------------------
@@ -468,62 +516,40 @@ QUESTIONS = ["casa", "la casa de piedra", "ornitorrinco", "grande", "casa"]
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
-def test_several_questions_at_once_give_the_lists_of_each_alone(
-    corpus: Corpus, path: dict[str, Any]
-) -> None:
+def test_several_questions_at_once_give_the_lists_of_each_alone(corpus: Corpus, path: Path) -> None:
     """Each with its own text, vector and threshold; a question asked twice is answered twice."""
     texts = ["La casa de piedra.", "Un ornitorrinco grande.", "Casa y piedra.", "Una calle."]
     states = ["indexed", "indexed", "pending", "new"]
     corpus.fill([Draft(t, state=s) for t, s in zip(texts * 3, states * 3, strict=True)])
-    scope = corpus.scope(**path)
     asked = [
-        corpus.requests(text, question=number, threshold=number / 10)
+        item
         for number, text in enumerate(QUESTIONS)
+        for item in corpus.searched(text, question=number, threshold=number / 10)
     ]
 
-    together = corpus.search([item for lists in asked for item in lists], scope, pool=5)
+    request = corpus.request(asked, *QUESTIONS, pool=SIDE_CANDIDATES)
+    together: list[dict[UUID, float]] = [{} for _ in asked]
+    for row in corpus.run(request, path):
+        for number, score in zip(row.lists, row.scores, strict=True):
+            together[number][row.id] = score
 
-    assert together == [
-        ranking for lists in asked for ranking in corpus.search(lists, scope, pool=5)
+    apart = [
+        {row.id: row.score for row in corpus.run(replace(request, lists=(item,)), path)}
+        for item in asked
     ]
-    assert [(ranking.question, ranking.name) for ranking in together] == [
-        (number, retriever) for number in range(len(QUESTIONS)) for retriever in ALL_LISTS
-    ]
-    for ranking in together:
-        assert ranking.model == ("" if ranking.name in WORD_LISTS else "openai_hash")
-    assert together[0].candidates
-    assert together[0].candidates != together[len(ALL_LISTS)].candidates
+    assert together == [pytest.approx(each, abs=1e-12) for each in apart]
+    assert together[0]
+    assert together[0].keys() != together[2 * len(CHUNK_LISTS)].keys()
 
 
 def test_a_vector_is_sent_once_however_many_lists_it_searches(corpus: Corpus) -> None:
-    lists = [*corpus.requests("casa"), *corpus.requests("casa"), *corpus.requests("piedra")]
+    lists = [*corpus.searched("casa"), *corpus.searched("piedra", question=1)]
 
-    _, parameters = compose_search(lists, corpus.scope(), pool=5)
+    request = corpus.request(lists, "casa", "piedra")
+    _, names = numbered(compose_search(request, Path().facts(corpus)))
 
-    vectors = [value for value in parameters.values() if isinstance(value, HalfVector)]
-    texts = [name for name in parameters if name.startswith("query")]
-    assert (len(vectors), len(texts)) == (2, 2)
-
-
-def test_models_of_different_dimensions_are_searched_at_once(corpus: Corpus) -> None:
-    """The chunks by one, the notes beside them by the other."""
-    indexed, fresh = corpus.fill([Draft(), Draft(state="new")])
-    other = HashEmbedder("other_model", 8)
-    with corpus.database.transaction() as connection:
-        register_model(connection, other.info, embeds_chunks=False)
-        whole = claim_note_texts(connection, "other_model", ALWAYS, skipped=[], batch_size=9)
-        vectors = other.embed_passages([note.content for note in whole])
-        write_note_vectors(connection, "other_model", whole, [HalfVector(v) for v in vectors])
-    (vector,) = other.embed_queries(["casa"])
-    lists = [
-        *corpus.requests("casa", RankedList.SEMANTIC),
-        ListRequest(RankedList.NOTES_SEMANTIC, embedded=EmbeddedQuery(other.info, vector, 0.0)),
-    ]
-
-    chunks, notes = corpus.search(lists, corpus.scope())
-
-    assert (notes_of(chunks), notes_of(notes)) == ({indexed}, {fresh})
-    assert (chunks.model, notes.model) == ("openai_hash", "other_model")
+    assert [name for name in names if "vector" in name] == ["vector_0", "vector_1"]
+    assert [name for name in names if name == "texts"] == ["texts"]
 
 
 @pytest.mark.parametrize("filters", [EVERYTHING, RetrievalFilters(tags=("a",))], ids=["all", "tag"])
@@ -532,28 +558,102 @@ def test_windows_are_the_same_on_every_path(corpus: Corpus, filters: RetrievalFi
     texts = ["La casa es de piedra. Y la casa es grande. La casa, otra vez.", "Un ornitorrinco."]
     corpus.fill([Draft(text, tags=tags) for text in texts for tags in ((), ("a",), ("a", "b"))])
     corpus.cut()
-    lists = corpus.requests("casa", RankedList.WINDOWS)
     for pool in (1, 2, 500):
         found = [
-            corpus.search(lists, corpus.scope(filters, **path), pool=pool)
+            corpus.alone(path, RankedList.WINDOWS, filters=filters, pool=pool)
             for path in PATHS.values()
         ]
-        assert found[0][0].candidates
+        assert found[0]
         assert all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
-def test_ties_go_by_id_on_every_path(corpus: Corpus, path: dict[str, Any]) -> None:
+def test_ties_go_by_id_on_every_path(corpus: Corpus, path: Path) -> None:
     corpus.fill([*[Draft()] * 6, *[Draft(state="new")] * 6])
-    for ranking in corpus.search(corpus.requests("casa"), corpus.scope(**path), pool=4):
-        ids = [candidate.chunk_id for candidate in ranking.candidates]
-        table = "chunks" if ranking.name in CHUNK_LISTS else "notes WHERE chunked_at IS NULL"
-        assert ids == sorted(row.id for row in corpus.fetch(f"SELECT id FROM {table}"))[:4]
+    for name in ALL_LISTS:
+        everything = corpus.alone(path, name)
+        assert everything == sorted(everything, key=lambda own: (-own[2], own[0]))
+        assert len(everything) == 12
+        assert corpus.alone(path, name, pool=4) == everything[:4]
 
 
 # --- Passages ---------------------------------------------------------------------------------
 
 TEXT = "La casa de piedra tiene un balcón. " * 3 + "El ornitorrinco vive en el río de al lado."
+
+
+def assert_stored(corpus: Corpus, passages: Mapping[UUID, Passage]) -> None:
+    """Passages of chunks, or of whole notes, are what is stored of them."""
+    chunks = {row.id: row for row in corpus.fetch("SELECT * FROM chunks")}
+    notes = {row.id: row for row in corpus.fetch("SELECT * FROM notes")}
+    for chunk_id, passage in passages.items():
+        note, chunk = notes[passage.note.note_id], passage.chunk
+        assert (passage.note.title, passage.note.content) == (note.title, note.content)
+        assert passage.note.created_at == note.created_at
+        assert note.content[chunk.start_char : chunk.end_char] == chunk.content
+        assert (chunk.chunk_id, chunk.note_id) == (chunk_id, note.id)
+        if chunk_id in chunks:
+            assert chunk.chunk_index == chunks[chunk_id].chunk_index
+            assert chunk.content == chunks[chunk_id].content
+        else:
+            assert (chunk_id, chunk.chunk_index, chunk.content) == (note.id, 0, note.content)
+
+
+def test_passages_are_what_is_stored(corpus: Corpus) -> None:
+    """Chunks of one note and of others; a note is held once."""
+    ids = corpus.fill([Draft(TEXT), Draft(TEXT, state="new"), Draft(day=2)])
+    texts = "casa ornitorrinco"
+    outcome = corpus.search(corpus.request(corpus.searched(texts), texts))
+    assert outcome.passages.keys() == {chunk.chunk_id for chunk in outcome.chunks}
+    assert {chunk.note_id for chunk in outcome.chunks} == set(ids)
+    assert_stored(corpus, outcome.passages)
+    own = [passage.note for passage in outcome.passages.values() if passage.note.note_id == ids[0]]
+    assert len(own) > 1
+    assert len({id(note) for note in own}) == 1
+
+
+def test_passages_of_whole_notes_are_all_of_their_text(corpus: Corpus) -> None:
+    ids = corpus.fill([Draft(TEXT), Draft(TEXT, state="new"), Draft(day=2)])
+    outcome = corpus.search(corpus.request(corpus.searched("casa", RankedList.NOTES)))
+    assert {chunk.chunk_id for chunk in outcome.chunks} == set(ids)
+    assert outcome.passages.keys() == set(ids)
+    assert_stored(corpus, outcome.passages)
+    assert outcome.passages[ids[0]].chunk.content == TEXT
+    assert outcome.passages[ids[1]].chunk.content == TEXT
+
+
+def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
+    """Chunks by their standard vector, whole notes by theirs."""
+    indexed, fresh = corpus.fill([Draft(TEXT), Draft("Una casa.", state="new")])
+    rows = corpus.fetch("SELECT id, note_id, content FROM chunks")
+    chunks = [(row.id, row.note_id) for row in rows]
+    notes = [(indexed, indexed), (fresh, fresh)]
+    nobody = (uuid4(), uuid4())
+    with corpus.database.transaction() as connection:
+
+        def fetch(pairs: list[tuple[UUID, UUID]], *, by_notes: bool) -> dict[UUID, Any]:
+            return dict(
+                fetch_result_vectors(
+                    connection, corpus.embedder.info.name, pairs, by_notes=by_notes
+                )
+            )
+
+        by_chunk = fetch([*chunks, nobody], by_notes=False)
+        by_note = fetch([*notes, nobody], by_notes=True)
+        assert fetch_result_vectors(connection, "nobody", chunks, by_notes=False) == {}
+        assert fetch([], by_notes=False) == {}
+
+    assert len(rows) > 2
+    for vectors, texts in (
+        (by_chunk, {row.id: row.content for row in rows}),
+        (by_note, {indexed: TEXT, fresh: "Una casa."}),
+    ):
+        assert set(vectors) == set(texts)
+        for key, vector in vectors.items():
+            assert vector.dtype == np.float32
+            assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
+            (made,) = corpus.embedder.embed_passages([texts[key]])
+            assert float(vector @ made) == pytest.approx(1, abs=1e-5)
 
 
 class CountingCursor(psycopg.Cursor[Any]):
@@ -567,10 +667,19 @@ class CountingCursor(psycopg.Cursor[Any]):
 
 
 @pytest.fixture
-def count_statements(corpus: Corpus) -> Callable[[Callable[[Connection], Any]], int]:
+def count_statements(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[LimitedConnection], Any]], int]:
     """How many statements something takes."""
 
-    def count(work: Callable[[Connection], Any]) -> int:
+    class CountingRawCursor(LimitedRawCursor):
+        def execute(self, *args: Any, **options: Any) -> "CountingRawCursor":
+            CountingCursor.executed += 1
+            return super().execute(*args, **options)
+
+    monkeypatch.setattr(store, "LimitedRawCursor", CountingRawCursor)
+
+    def count(work: Callable[[LimitedConnection], Any]) -> int:
         with corpus.database.transaction() as connection:
             usual = connection.cursor_factory
             connection.cursor_factory = CountingCursor
@@ -584,92 +693,27 @@ def count_statements(corpus: Corpus) -> Callable[[Callable[[Connection], Any]], 
     return count
 
 
-def found_in(rankings: Iterable[Ranking]) -> list[Candidate]:
-    return [candidate for ranking in rankings for candidate in ranking.candidates]
-
-
-def test_passages_are_what_is_stored(corpus: Corpus) -> None:
-    """Chunks of one note and of others, and whole notes; a note is held once."""
-    ids = corpus.fill([Draft(TEXT), Draft(TEXT, state="new"), Draft(day=2)])
-    found = found_in(corpus.search(corpus.requests("casa ornitorrinco"), corpus.scope()))
-    pairs = [(candidate.chunk_id, candidate.note_id) for candidate in found]
-    assert {note for _, note in pairs} == set(ids)
-    gone = (uuid4(), uuid4())
-    with corpus.database.transaction() as connection:
-        passages = fetch_passages(connection, [*pairs, (uuid4(), ids[0]), gone, (gone[1], gone[1])])
-
-    assert set(passages) == {chunk for chunk, _ in pairs}
-    stored = {row.id: row for row in corpus.fetch("SELECT * FROM chunks")}
-    notes = {row.id: row for row in corpus.fetch("SELECT * FROM notes")}
-    for chunk_id, passage in passages.items():
-        note, chunk = notes[passage.note.note_id], passage.chunk
-        assert (passage.note.title, passage.note.content) == (note.title, note.content)
-        assert passage.note.created_at == note.created_at
-        assert note.content[chunk.start_char : chunk.end_char] == chunk.content
-        assert (chunk.chunk_id, chunk.note_id) == (chunk_id, note.id)
-        if chunk_id in stored:
-            assert chunk.chunk_index == stored[chunk_id].chunk_index
-            assert chunk.content == stored[chunk_id].content
-        else:
-            assert (chunk_id, chunk.chunk_index, chunk.content) == (note.id, 0, note.content)
-    own = [passage.note for passage in passages.values() if passage.note.note_id == ids[0]]
-    assert len(own) > 1
-    assert len({id(note) for note in own}) == 1
-
-
-def test_what_has_expired_or_is_of_another_note_is_no_passage(corpus: Corpus) -> None:
-    ids = corpus.fill([Draft(), Draft(), Draft(expired=True), Draft(state="new", expired=True)])
-    future = datetime.now(UTC) + timedelta(hours=1)
-    corpus.fetch("UPDATE notes SET expires_at = %s WHERE id = %s RETURNING id", future, ids[1])
-    chunks = {row.note_id: row.id for row in corpus.fetch("SELECT id, note_id FROM chunks")}
-    pairs = [(chunks[note], note) for note in ids[:3]]
-    crossed = (chunks[ids[0]], ids[1])
-    with corpus.database.transaction() as connection:
-        passages = fetch_passages(connection, [*pairs, (ids[3], ids[3])])
-        assert fetch_passages(connection, [crossed]) == {}
-        assert fetch_passages(connection, []) == {}
-
-    assert set(passages) == {chunks[ids[0]], chunks[ids[1]]}
-
-
-def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
-    """Chunks by their standard vector; whole notes by theirs unless another model found them."""
-    indexed, fresh = corpus.fill([Draft(TEXT), Draft("Una casa.", state="new")])
-    chunks = {row.id: row.content for row in corpus.fetch("SELECT id, content FROM chunks")}
-    pairs = [*((chunk, indexed) for chunk in chunks), (fresh, fresh), (uuid4(), uuid4())]
-    with corpus.database.transaction() as connection:
-        vectors = fetch_result_vectors(connection, "openai_hash", pairs, "openai_hash")
-        others = fetch_result_vectors(connection, "openai_hash", pairs, note_model="other_model")
-        assert fetch_result_vectors(connection, "nobody", pairs, "nobody") == {}
-        assert fetch_result_vectors(connection, "openai_hash", [], "openai_hash") == {}
-
-    texts = {**chunks, fresh: "Una casa."}
-    assert set(vectors) == set(texts)
-    assert set(others) == set(chunks)
-    for chunk, vector in vectors.items():
-        assert vector.dtype == np.float32
-        assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
-        (made,) = corpus.embedder.embed_passages([texts[chunk]])
-        assert float(vector @ made) == pytest.approx(1, abs=1e-5)
-
-
 def test_each_step_takes_one_statement(
-    corpus: Corpus, count_statements: Callable[[Callable[[Connection], Any]], int]
+    corpus: Corpus, count_statements: Callable[[Callable[[LimitedConnection], Any]], int]
 ) -> None:
-    """However many lists, questions and results there are."""
+    """However many lists, questions and results; one more counts what filters leave."""
     corpus.fill([Draft(TEXT), Draft(TEXT, state="new")])
-    lists = [item for text in QUESTIONS for item in corpus.requests(text)]
-    scope = corpus.scope(RetrievalFilters(source="diario"), selective=True)
-    found = found_in(corpus.search(lists, scope))
-    pairs = [(candidate.chunk_id, candidate.note_id) for candidate in found]
+    lists = [
+        item
+        for number, text in enumerate(QUESTIONS)
+        for item in corpus.searched(text, question=number)
+    ]
+    request = corpus.request(lists, *QUESTIONS)
+    filtered = replace(request, filters=RetrievalFilters(source="diario"))
+    pairs = [(chunk.chunk_id, chunk.note_id) for chunk in corpus.search(request).chunks]
     assert len(set(pairs)) > 3
-    model = "openai_hash"
+    model = corpus.embedder.info.name
 
-    assert count_statements(lambda c: plan_search(c, scope, models=[model, "nobody"])) == 1
-    assert count_statements(lambda c: search(c, lists, scope, pool=5)) == 1
-    assert count_statements(lambda c: search(c, [], scope, pool=5)) == 0
-    assert count_statements(lambda c: fetch_passages(c, pairs)) == 1
-    assert count_statements(lambda c: fetch_result_vectors(c, model, pairs, model)) == 1
+    assert count_statements(lambda c: read_facts(c, "ana")) == 1
+    facts = Path().facts(corpus)
+    assert count_statements(lambda c: search(c, request, facts)) == 1
+    assert count_statements(lambda c: search(c, filtered, facts)) == 2
+    assert count_statements(lambda c: fetch_result_vectors(c, model, pairs, by_notes=False)) == 1
 
 
 @one_database
@@ -681,5 +725,5 @@ def test_property_44_a_tenant_that_is_a_condition_finds_nothing(
     corpus.fill(written)
     for tenant in ("' OR 1=1 --", "blas' --", "%", ""):
         for path in PATHS.values():
-            scope = replace(corpus.scope(**path), tenant=tenant)
-            assert found_in(corpus.search(corpus.requests("casa"), scope)) == []
+            for name in ALL_LISTS:
+                assert corpus.alone(path, name, tenant=tenant) == []

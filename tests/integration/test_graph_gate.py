@@ -14,7 +14,7 @@ from rag_resources.store.golden import write_golden
 from tests.corpus import Draft
 from tests.graph_corpus import GraphCorpus, event_id, graph_config
 
-SETTINGS = SearchSettings("ana", "openai_hash")
+SETTINGS = SearchSettings("ana")
 GATE = GateConfig(hit_rate_at_10=0.01, margin=0.6)
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 PLACES = ("gimnasio", "teatro", "mercado", "museo", "polideportivo", "ambulatorio")

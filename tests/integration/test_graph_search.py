@@ -151,9 +151,7 @@ def test_a_strategy_of_words_alone_has_no_graph() -> None:
 
 def test_evidence_knows_what_the_graph_holds(corpus: GraphCorpus) -> None:
     config, settings = graph_config(), SearchSettings("ana")
-    parts = set(searched_parts(config, settings)) - set(
-        searched_parts(config.without_graph, settings)
-    )
+    parts = set(searched_parts(config)) - set(searched_parts(config.without_graph))
     assert parts == {"mentions", "statements"}
 
     def read(of: RetrievalConfig) -> Any:

@@ -111,14 +111,6 @@ CHANGES = {
     "vector deletion": "DELETE FROM chunk_embeddings",
     "vector truncation": "TRUNCATE chunk_embeddings",
     "note vector deletion": "DELETE FROM note_embeddings",
-    "queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
-    """,
-    "windows queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'window', id, tenant_id FROM notes
-    """,
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE corpus_statistics SET chunk_count = 1",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
@@ -148,6 +140,14 @@ NO_CHANGES = {
         SELECT tenant_id, lexeme, document_count FROM lexeme_statistics
         ON CONFLICT (tenant_id, lexeme) DO UPDATE SET document_count = excluded.document_count
         WHERE l.document_count <> excluded.document_count
+    """,
+    "queue": """
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
+    """,
+    "windows queue": """
+        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+        SELECT 'openai_hash', 'window', id, tenant_id FROM notes
     """,
     "locked rows": "SELECT * FROM notes FOR UPDATE",
     "another table": """

@@ -37,7 +37,6 @@ from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.messages import restored
 from rag_resources.store import chunks as chunk_store
-from rag_resources.store import search as search_store
 from rag_resources.store.embeddings import (
     ChunkText,
     count_chunk_vectors,
@@ -46,9 +45,17 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.models import fetch_model, register_model
 from rag_resources.store.notes import note_id
-from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import (
+    EmbeddedQuery,
+    SearchedList,
+    compose_search,
+    read_facts,
+    search,
+    search_parameters,
+)
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from rag_resources.store.verification import sample_embeddings
+from tests.corpus import only
 from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -1156,19 +1163,19 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
         for question in questions:
             vector = (question / np.linalg.norm(question)).astype(np.float32)
             embedded = EmbeddedQuery(embedder.info, vector, 0.0)
-            lists = [ListRequest(retriever, embedded=embedded)]
-            scope = search_store.SearchScope("ana")
+            request = only(SearchedList(retriever, embedded=embedded), tenant="ana", pool=20)
             with database.transaction() as connection:
-                (ranking,) = search_store.search(connection, lists, scope, pool=20)
-                query, parameters = search_store.compose_search(lists, scope, pool=20)
-                rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters).fetchall()
+                facts = read_facts(connection, "ana")
+                outcome = search(connection, request, facts)
+                query = sql.SQL("EXPLAIN ") + compose_search(request, facts)
+                rows = connection.execute(query, search_parameters(request)).fetchall()
                 plan = "\n".join(row[0] for row in rows)
             assert name in plan
             exact = [ids[i] for i in np.argsort(-(vectors @ vector), kind="stable")[:20]]
-            found = [candidate.chunk_id for candidate in ranking.candidates]
+            found = [chunk.chunk_id for chunk in outcome.chunks]
             assert len(found) == 20
             recalls.append(len(set(found) & set(exact)) / 20)
-            scores = [candidate.score for candidate in ranking.candidates]
+            scores = [chunk.score for chunk in outcome.chunks]
             assert scores == sorted(scores, reverse=True)
     assert np.mean(recalls) >= 0.95
     with database.transaction() as connection:

@@ -97,7 +97,6 @@ class Store:
             self.database,
             embedder=self.embedders.__getitem__,
             tenant="ana",
-            note_model=GOOD,
         )
 
     def evaluate(self, config: RetrievalConfig = HYBRID) -> StoredEvaluation:
@@ -206,7 +205,7 @@ def test_what_cannot_be_asked_again_says_why(store: Store) -> None:
             raise InvalidParameterError("No hay tal modelo.")
         return store.embedders[name]
 
-    pipeline = RetrievalPipeline(store.database, embedder=embedder, tenant="ana", note_model=BAD)
+    pipeline = RetrievalPipeline(store.database, embedder=embedder, tenant="ana")
     with store.database.snapshot() as connection:
         found = compare_evaluations(connection, before, after)
     gone = attribute_losses(store.database, pipeline, found)

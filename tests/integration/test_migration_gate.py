@@ -417,9 +417,7 @@ def test_a_pair_is_asked_about_the_notes_that_are_migrated(database: Database) -
     with database.transaction() as connection:
         write_golden(connection, entries, replace=True)
     models = {"viejo": old, "nuevo": new}
-    pipeline = RetrievalPipeline(
-        database, embedder=models.__getitem__, tenant="ana", note_model="viejo"
-    )
+    pipeline = RetrievalPipeline(database, embedder=models.__getitem__, tenant="ana")
     assert measure_pair(database, pipeline, "nuevo", FEBRUARY) is None
 
     serving = RetrievalConfig(model="viejo", strategy=Strategy.SEMANTIC)

@@ -96,7 +96,6 @@ def pipeline(corpus: Corpus) -> RetrievalPipeline:
         corpus.database,
         embedder=EMBEDDERS.__getitem__,
         tenant="ana",
-        note_model="openai_new",
     )
 
 

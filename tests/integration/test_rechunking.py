@@ -130,7 +130,7 @@ def test_an_edit_of_nothing_but_blanks_at_the_end_embeds_no_chunk(corpus: Corpus
         "UPDATE notes SET content = content || E'\\n \\n' WHERE id = %s RETURNING id", long[0]
     )
     chunked, embedded, whole = corpus.index(SMALL)
-    assert (chunked.notes, embedded.notes, whole.notes) == (1, 0, 1)
+    assert (chunked.notes, embedded.vectors, whole.notes) == (1, 0, 1)
     assert rows(corpus, long) == before
 
 

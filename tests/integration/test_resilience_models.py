@@ -14,7 +14,6 @@ import pytest
 from rag_resources.core.configuration import (
     RerankingConfig,
     Strategy,
-    TopKConfig,
 )
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
@@ -25,7 +24,6 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.providers.ollama_chat import OllamaChat
@@ -42,7 +40,6 @@ from tests.retrieval_stand import (
     MISSING_SEMANTIC,
     MODEL,
     MODELS,
-    NOTE_MODEL,
     QUERY,
     RESET_S,
     SECRET,
@@ -261,46 +258,12 @@ class BrokenEmbedder:
         raise self.error
 
 
-@pytest.mark.parametrize("model", [MODEL, NOTE_MODEL])
 @pytest.mark.parametrize("error", [ValueError("shape"), MemoryError(), OSError("weights")])
-def test_whatever_an_embedder_raises_words_are_searched(
-    stand: Stand, model: str, error: Exception
-) -> None:
-    stand.embedders[model] = BrokenEmbedder(error)  # type: ignore[assignment]
+def test_whatever_an_embedder_raises_words_are_searched(stand: Stand, error: Exception) -> None:
+    stand.embedders[MODEL] = BrokenEmbedder(error)  # type: ignore[assignment]
     asked = stand.ask()
     assert asked.response.results
     assert asked.errors == {"embed": type(error).__name__}
-
-
-@pytest.mark.parametrize("provoke", [*BROKEN.values(), LATE["slow"]], ids=[*BROKEN, "slow"])
-def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
-    stand: Stand, ollama: OllamaServer, provoke: Callable[[OllamaServer], None]
-) -> None:
-    """And notes not chunked yet by their words, though behind chunks that have vectors as well."""
-    many = config(top_k=TopKConfig(final=20))
-    with OllamaServer(embedding_models=dict(MODELS)) as other:
-        own, stand.ollama = stand.ollama, other
-        stand.embedders[NOTE_MODEL] = stand.embedder("bge-m3")
-        stand.ollama = own
-        before = stand.whole(many)
-        methods = {r.chunk_id: r.retrieval_method for r in before.results}
-        (unchunked,) = [
-            r for r in before.results if RankedList.NOTES_SEMANTIC in r.retrieval_method
-        ]
-        provoke(other)
-
-        asked = stand.ask(many, deadline_ms=8_000)
-
-        assert asked.response.error is None
-        assert asked.errors.keys() == {"embed"}
-        assert asked.failures[0]["component"] == f"embedding:{NOTE_MODEL}"
-        assert set(asked.response.messages) <= {Message.PARTIAL_RESULTS}
-        after = {r.chunk_id: r.retrieval_method for r in asked.response.results}
-        assert after.pop(unchunked.chunk_id) == RankedList.NOTES_FULLTEXT
-        assert after
-        assert after.items() <= methods.items()
-        heal(other)
-        assert stand.whole(many).results == before.results
 
 
 # --- Language models --------------------------------------------------------------------------

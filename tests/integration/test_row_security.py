@@ -226,7 +226,7 @@ def test_a_reader_cannot_become_anybody_else_nor_write(
 LEAKS = {
     "a cast": "SELECT * FROM notes WHERE content::integer = 1",
     "a division": "SELECT * FROM notes WHERE 1 / strpos(content, 'qq') = 1",
-    "a cast of words": "SELECT * FROM note_words WHERE tsv::text::integer = 1",
+    "a cast of words": "SELECT * FROM chunks WHERE tsv::text::integer = 1",
     "a partition": "SELECT * FROM chunk_windows_openai_hash WHERE embedding::text::integer = 1",
 }
 
@@ -335,11 +335,6 @@ def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     reader = corpus.database.as_(Access.READER)
     words = "SELECT c.id FROM chunks AS c WHERE c.tsv @@ 'ascensor'::tsquery"
     assert "chunks_tsv_idx" in plan(reader, database_url, words)
-    assert "note_words_tsv_idx" in plan(
-        reader,
-        database_url,
-        "SELECT w.note_id FROM note_words AS w WHERE w.tsv @@ 'ascensor'::tsquery",
-    )
     assert "notes_tags_idx" in plan(
         reader, database_url, "SELECT id FROM notes WHERE tags @> '{a}'"
     )
@@ -376,7 +371,7 @@ def test_where_no_superuser_migrates_views_show_a_tenant_its_rows(
     with corpus.database.transaction() as connection:
         user, is_view, notes, foreign = connection.execute(seen).fetchone()
         assert (user != "rag_reader", is_view, notes, foreign) == (True, False, 3, 1)
-    assert {"notes", "chunks", "note_words", "answers"} == set(views(url))
+    assert {"notes", "chunks", "answers"} == set(views(url))
 
 
 def views(url: str) -> list[str]:
@@ -475,7 +470,6 @@ def test_the_reader_finds_what_the_owner_finds(isolated: Isolated, config: Retri
             corpus.database.as_(access),
             embedder=lambda _: corpus.embedder,
             tenant=tenant,
-            note_model="openai_hash",
         )
 
     for question in ("¿Funciona el ascensor?", "mermelada", "zarapito"):

@@ -1,8 +1,8 @@
 """`rag tenant promote`: a large tenant's own vector indexes, made, used and taken away."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg import sql
@@ -13,11 +13,17 @@ from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Access, Connection, Database
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
-from rag_resources.store import vector_indexes
-from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
-from rag_resources.store.search import SearchScope, compose_search, plan_search
+from rag_resources.store.search import (
+    EXACT_VECTORS,
+    EmbeddedQuery,
+    SearchedList,
+    SearchFacts,
+    compose_search,
+    read_facts,
+    search_parameters,
+)
 from tests.command_line import Outcome, call_rag, isolate
-from tests.corpus import Corpus, Draft
+from tests.corpus import Corpus, Draft, only
 
 MODEL = "openai_hash"
 OWN = "SELECT indexname FROM pg_indexes WHERE starts_with(indexname, 'own_hnsw_') ORDER BY 1"
@@ -45,8 +51,7 @@ def rag(
     database_url: str,
 ) -> Callable[..., Outcome]:
     """Call `rag` on the database, where few vectors have an index already."""
-    monkeypatch.setattr(vector_indexes, "MIN_ROWS", 1)
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, HNSW_MIN_ROWS="1", GOLDEN_SOURCE="")
     return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
 
 
@@ -54,18 +59,15 @@ def own(corpus: Corpus) -> list[str]:
     return [row.indexname for row in corpus.fetch(OWN)]
 
 
-def explained(connection: Connection, tenant: str, corpus: Corpus, **scope: Any) -> str:
-    """The plan of a search for a tenant among others, if its vectors are too many to compare."""
+def explained(connection: Connection, tenant: str, corpus: Corpus, facts: SearchFacts) -> str:
+    """The plan of a search for a tenant."""
     (vector,) = corpus.embedder.embed_queries(["casa"])
-    lists = [
-        ListRequest(RankedList.SEMANTIC, embedded=EmbeddedQuery(corpus.embedder.info, vector, 0))
-    ]
-    query, parameters = compose_search(
-        lists, SearchScope(tenant, chunk_model=MODEL, **scope), pool=5
-    )
+    embedded = EmbeddedQuery(corpus.embedder.info, vector, 0)
+    request = only(SearchedList(RankedList.SEMANTIC, embedded=embedded), tenant=tenant, pool=5)
     for method in ("seqscan", "sort", "bitmapscan"):
         connection.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(f"enable_{method}")))
-    rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters, prepare=False).fetchall()
+    query = sql.SQL("EXPLAIN ") + compose_search(request, facts)
+    rows = connection.execute(query, search_parameters(request), prepare=False).fetchall()
     return "\n".join(row[0] for row in rows)
 
 
@@ -83,8 +85,9 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
     )
     reader = corpus.database.as_(Access.READER)
     with reader.transaction() as connection:
-        assert any(name in explained(connection, "ana", corpus, is_shared=True) for name in built)
-        theirs = explained(connection, "blas", corpus, is_shared=True)
+        many = replace(read_facts(connection, "ana"), chunk_count=EXACT_VECTORS + 1)
+        assert any(name in explained(connection, "ana", corpus, many) for name in built)
+        theirs = explained(connection, "blas", corpus, many)
         assert not any(name in theirs for name in built)
     assert rag("tenant", "promote", "ana", "--undo").code == 0
     assert own(corpus) == []
@@ -114,24 +117,15 @@ def test_the_job_does_the_same(
     assert len(own(corpus)) == 3
 
 
-def test_few_vectors_of_a_tenant_among_others_are_all_compared(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chunks and windows each have their limit; a tenant that is alone is searched by an index."""
-
-    def exact() -> frozenset[str]:
-        with corpus.database.transaction() as connection:
-            return plan_search(connection, SearchScope("ana"), models=[MODEL]).exact
-
-    assert exact() == {"chunk_embeddings", "chunk_windows"}
-    monkeypatch.setattr("rag_resources.store.search.EXACT_VECTORS", 100)
-    assert exact() == {"chunk_embeddings"}
-    monkeypatch.setattr("rag_resources.store.search.EXACT_VECTORS", 10)
-    assert exact() == frozenset()
-    monkeypatch.undo()
+def test_few_vectors_of_a_tenant_among_others_are_all_compared(corpus: Corpus) -> None:
+    """A tenant that is alone is searched by an index."""
     with corpus.database.transaction() as connection:
-        plan = explained(connection, "ana", corpus, is_shared=True, exact=exact())
-    assert "tenant_id_idx" in plan
+        facts = read_facts(connection, "ana")
+        assert facts.is_shared
+        assert facts.chunk_count <= EXACT_VECTORS
+        assert "tenant_id_idx" in explained(connection, "ana", corpus, facts)
     with corpus.database.transaction() as connection:
         connection.execute("DELETE FROM notes WHERE tenant_id = 'blas'")
-    assert exact() == frozenset()  # alone
+        alone = read_facts(connection, "ana")
+        assert not alone.is_shared
+        assert "tenant_id_idx" not in explained(connection, "ana", corpus, alone)

@@ -93,9 +93,7 @@ class Failing(HashEmbedder):
 def test_a_model_that_cannot_be_loaded_does_not_hold_up_what_serves(database: Database) -> None:
     """It was tried; questions say what is missing."""
     config = RetrievalConfig(model="openai_hash")
-    made = RetrievalPipeline(
-        database, embedder=lambda _: Failing(), tenant="default", note_model="openai_hash"
-    )
+    made = RetrievalPipeline(database, embedder=lambda _: Failing(), tenant="default")
     assert not made.is_warm(config)
     assert made.is_warm(RetrievalConfig(strategy="fulltext")), "words need no model"
     made.warm_up(config)

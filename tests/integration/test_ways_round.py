@@ -204,9 +204,8 @@ WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
         sql("UPDATE corpus_statistics SET average_lexeme_occurrences = 99"),
         STALE,
     ),
-    "tenant changed": (set_to(SearchSettings("otra", "openai_hash")), STALE),
-    "model of whole notes changed": (set_to(SearchSettings("ana", "otro")), STALE),
-    "language model changed": (set_to(SearchSettings("ana", "openai_hash", "ollama:x")), STALE),
+    "tenant changed": (set_to(SearchSettings("otra")), STALE),
+    "language model changed": (set_to(SearchSettings("ana", "ollama:x")), STALE),
     "evaluated with --no-store": (measure_only, NEVER),
     "evaluation of another tenant": (
         lambda p: p.corpus.forge("UPDATE evaluation_results SET tenant_id = 'otra'"),

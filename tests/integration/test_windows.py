@@ -24,16 +24,21 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.models import claim_model, model_contents, register_model, retire_model
 from rag_resources.store.progress import index_is_current, read_progress
 from rag_resources.store.queues import NoteQueue, is_empty
-from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.rollback import drop_batch
-from rag_resources.store.search import SearchScope, search
+from rag_resources.store.search import (
+    WINDOWS_PER_CHUNK,
+    EmbeddedQuery,
+    SearchedList,
+    read_facts,
+    search,
+)
 from rag_resources.store.vector_indexes import ensure_window_indexes
 from rag_resources.store.windows import (
     count_window_gaps,
     count_windows,
     register_windows,
 )
-from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, records
+from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, only, records
 
 PAIRS = WindowsConfig(sentences=2, stride=1)
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
@@ -292,7 +297,7 @@ def test_windows_go_with_their_chunks(corpus: Windowed) -> None:
     with corpus.database.transaction() as connection:
         drop_batch(connection, NOBODY, batch_size=10)
     assert corpus.stored() == set()
-    assert corpus.waiting() == set()
+    assert corpus.waiting() == set(ids[1:])
 
 
 def test_a_retired_model_keeps_no_windows(corpus: Windowed) -> None:
@@ -340,33 +345,41 @@ def test_without_windows_in_the_configuration_no_result_names_one(corpus: Window
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_where_every_chunk_may_be_found_the_same_are_found(corpus: Windowed, indexed: bool) -> None:
-    """Then windows are folded before anything is read of their chunks."""
+def test_every_chunk_of_the_nearest_windows_is_a_candidate(
+    corpus: Windowed, *, indexed: bool
+) -> None:
     corpus.fill(NOTES, LONG)
     corpus.cut()
     if indexed:
         assert ensure_window_indexes(corpus.database, corpus.embedder.info, min_rows=1)
-    (vector,) = corpus.embedder.embed_queries(["¿Cuánto costará el ascensor de la cocina?"])
-    embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
-    wanted = [ListRequest(RankedList.WINDOWS, embedded=embedded)]
-    unsure = SearchScope("ana", chunk_model="openai_hash", window_model="openai_hash")
-    sure = replace(unsure, any_unchunked=False, any_hidden=False)
-    with corpus.database.transaction() as connection:
-        for pool in (1, 2, 50):
-            found = search(connection, wanted, sure, pool=pool)
-            assert found == search(connection, wanted, unsure, pool=pool)
-            assert len(found[0].candidates) == min(pool, 3)
+    (vector,) = corpus.embedder.embed_queries(["el ascensor de la cocina"])
+    wanted = SearchedList(
+        RankedList.WINDOWS, embedded=EmbeddedQuery(corpus.embedder.info, vector, 0.0)
+    )
+    for pool, expected_chunks in ((1, 2), (2, 3)):
+        nearest = corpus.fetch(
+            "SELECT chunk_id FROM chunk_windows"
+            " ORDER BY embedding::halfvec <=> %s::halfvec, chunk_id, window_index LIMIT %s",
+            HalfVector(vector),
+            pool * WINDOWS_PER_CHUNK,
+        )
+        chunks = list(dict.fromkeys(row.chunk_id for row in nearest))
+        request = replace(only(wanted, tenant="ana", pool=pool), shown=50)
+        with corpus.database.transaction() as connection:
+            found = search(connection, request, read_facts(connection, "ana")).chunks
+        assert [each.chunk_id for each in found] == chunks
+        assert len(chunks) == expected_chunks
 
 
-def test_a_note_that_waits_for_its_windows_is_searched_as_a_whole(corpus: Windowed) -> None:
+def test_a_note_that_waits_for_its_windows_is_found_by_its_words(corpus: Windowed) -> None:
     ids = corpus.fill(NOTES, LONG)
     corpus.embedder.refuses = "ascensor"
     corpus.cut()
     corpus.embedder.refuses = ""
     response = corpus.ask("junta ascensor euros", searched(windows=0.5, fulltext=0.5))
     first = response.results[0]
-    assert (first.note_id, first.chunk_id) == (ids[1], ids[1])
-    assert first.retrieval_method == "notes_windows+notes_fulltext"
+    assert (first.note_id, first.retrieval_method) == (ids[1], "fulltext")
+    assert first.matched_window is None
     assert len({result.note_id for result in response.results}) == len(response.results)
 
 
@@ -398,32 +411,6 @@ def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Wind
     assert {r.chunk_id: r.score for r in found} == {
         r.chunk_id: pytest.approx(r.score, abs=1e-9) for r in by_all
     }
-
-
-@pytest.mark.parametrize("finds", [True, False])
-def test_every_chunk_of_the_nearest_windows_is_a_candidate_if_only_windows_find(
-    corpus: Windowed, finds: bool
-) -> None:
-    """Then of the three nearest windows; otherwise one chunk of the four nearest."""
-    corpus.fill(NOTES, LONG)
-    corpus.cut()
-    (vector,) = corpus.embedder.embed_queries(["el ascensor de la cocina"])
-    embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
-    lists = [
-        ListRequest(RankedList.SEMANTIC, embedded=embedded, finds=finds),
-        ListRequest(RankedList.WINDOWS, embedded=embedded),
-    ]
-    with corpus.database.transaction() as connection:
-        own, windows = search(connection, lists, SearchScope("ana"), pool=1)
-    nearest = corpus.fetch(
-        "SELECT chunk_id FROM chunk_windows"
-        " ORDER BY embedding::halfvec <=> %s::halfvec, chunk_id, window_index LIMIT 3",
-        HalfVector(vector),
-    )
-    chunks = list(dict.fromkeys(row.chunk_id for row in nearest))
-    assert len(chunks) == 2
-    assert [each.chunk_id for each in windows.candidates] == chunks[: 1 if finds else None]
-    assert len(own.candidates) == int(finds)
 
 
 @pytest.mark.parametrize(

@@ -1,256 +1,146 @@
-"""Properties 1, 2 and 3 for fused lists, against exact rational arithmetic."""
+"""Properties 1 to 4 of the fusion in `sql/queries/search.sql`, with lists given as values."""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from uuid import UUID
 
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
-from rag_resources.core.fusion import (
-    SIDE_CANDIDATES,
-    convex_combination,
-    fuse,
-    reciprocal_rank_fusion,
-)
-from rag_resources.core.fusion_config import (
-    DEFAULT_RETRIEVERS,
-    FusionConfig,
-    RetrieverConfig,
-    Retrievers,
-)
-from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList, RetrieverName
-from rag_resources.core.types import Candidate, Ranking, ScoredChunk
-from tests.strategies import (
-    fusion_configs,
-    retrieved_lists,
-    weighed_retrievers,
-    weighted_rankings,
-)
+from rag_resources.database.pool import Database
+from rag_resources.database.queries import statement
+from rag_resources.store.search import FUSIONS
 
-Weighted = tuple[list[Ranking], list[float]]
-Asked = tuple[list[Ranking], FusionConfig]
-WITHOUT_GRAPH = [name for name, of in RETRIEVER_OF.items() if of is not RetrieverName.GRAPH]
-ROUNDING = Fraction(1, 2**50)
-UNDERFLOW = Fraction(1, 10**300)
+Scores = dict[UUID, float]
+Fused = list[tuple[UUID, float]]
+METHODS = sorted(FUSIONS)
+FUSE = """
+    WITH scores AS (
+        SELECT * FROM unnest(%(numbers)s::integer[], %(chunk_ids)s::uuid[], %(given)s::float8[])
+            AS g (list, id, score)
+    )
+    SELECT p.id, least(1, sum(p.part ORDER BY p.part)) AS score FROM ({fusion}) AS p
+    GROUP BY p.id ORDER BY score DESC, p.id"""
+ROUNDING = Fraction(1, 2**48)
+
+one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Weights that round to 0 are composed as 0 (`store.search`); PostgreSQL refuses an underflow.
+shares = st.one_of(
+    st.floats(0, 1).map(lambda share: round(share, 12)), st.sampled_from([0.0, 0.25, 0.5, 1.0])
+)
+documents = [UUID(int=number) for number in range(1, 9)]
+lists_of_scores = st.lists(
+    st.dictionaries(st.sampled_from(documents), shares), min_size=1, max_size=6
+)
 
 
 @st.composite
-def questioned_lists(draw: st.DrawFn) -> tuple[list[Ranking], FusionConfig]:
-    """The lists of a question and of up to two inside it, and how they are fused."""
-    config = draw(fusion_configs())
-    questions = draw(st.lists(retrieved_lists(of=RankedList), min_size=1, max_size=3))
-    return [
-        replace(ranking, question=number)
-        for number, lists in enumerate(questions)
-        for ranking in lists
-    ], config
+def weighted_lists(draw: st.DrawFn) -> tuple[list[Scores], list[float]]:
+    """At least one list, each with a weight in [0, 1], not all 0."""
+    lists = draw(lists_of_scores)
+    weights = draw(st.lists(shares, min_size=len(lists), max_size=len(lists)).filter(any))
+    return lists, weights
 
 
-def exact_scores(
-    rankings: list[Ranking], weights: list[float], constant: int
-) -> dict[UUID, Fraction]:
-    """Sum weight / (constant + rank) without rounding."""
-    scores: dict[UUID, Fraction] = {}
-    for ranking, weight in zip(rankings, weights, strict=True):
-        for position, candidate in enumerate(ranking.candidates):
-            term = Fraction(weight) / (constant + position + 1)
-            scores[candidate.chunk_id] = scores.get(candidate.chunk_id, Fraction(0)) + term
-    return scores
+@pytest.fixture
+def fuse(database: Database) -> Callable[..., Fused]:
+    """The last step of the search, over the scores of lists."""
+
+    def fused(
+        method: str, lists: Sequence[Scores], weights: Sequence[float], *, constant: int = 60
+    ) -> Fused:
+        total = 1.0 if method == "rrf" else sum(weights)
+        parts = statement(
+            FUSIONS[method],
+            weights=sql.Literal([weight / total for weight in weights]),
+            lows=sql.Literal([0.0] * len(lists)),
+            highs=sql.Literal([1.0] * len(lists)),
+            rank_constant=sql.Literal(constant),
+        )
+        rows = [(n, key, own) for n, known in enumerate(lists) for key, own in known.items()]
+        query = sql.SQL(FUSE).format(fusion=parts)
+        with database.transaction() as connection:
+            values = {
+                "numbers": [row[0] for row in rows],
+                "chunk_ids": [row[1] for row in rows],
+                "given": [row[2] for row in rows],
+            }
+            return [tuple(row) for row in connection.execute(query, values, prepare=False)]
+
+    return fused
 
 
-def order_of(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
-    return [(chunk.chunk_id, chunk.score) for chunk in chunks]
-
-
-@given(
-    questioned_lists(),
-    weighed_retrievers(),
-    weighted_rankings(),
-    st.integers(1, 100),
-)
+@one_database
+@given(st.sampled_from(METHODS), weighted_lists(), st.integers(1, 100))
 def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
-    asked: Asked,
-    weights: Retrievers,
-    weighted: Weighted,
+    fuse: Callable[..., Fused],
+    method: str,
+    given_lists: tuple[list[Scores], list[float]],
     constant: int,
 ) -> None:
-    lists, config = asked
-    rankings, listed = weighted
-    for chunk in (
-        *fuse(lists, config, weights),
-        *reciprocal_rank_fusion(rankings, weights=listed, rank_constant=constant),
-        *convex_combination(rankings, weights=listed),
-    ):
-        assert math.isfinite(chunk.score)
-        assert 0 <= chunk.score <= 1
+    lists, weights = given_lists
+    for _, score in fuse(method, lists, weights, constant=constant):
+        assert math.isfinite(score)
+        assert 0 <= score <= 1
 
 
-@given(weighted_rankings(), st.one_of(st.just(60), st.integers(1, 200)), st.randoms())
+@one_database
+@given(weighted_lists(), st.one_of(st.just(60), st.integers(1, 200)), st.randoms())
 def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
-    weighted: Weighted, constant: int, random: object
+    fuse: Callable[..., Fused],
+    given_lists: tuple[list[Scores], list[float]],
+    constant: int,
+    random: object,
 ) -> None:
     """For any number and order of lists; sums above 1, from weights above 1, are capped."""
-    rankings, weights = weighted
-    fused = reciprocal_rank_fusion(rankings, weights=weights, rank_constant=constant)
-    expected = exact_scores(rankings, weights, constant)
-    assert {chunk.chunk_id for chunk in fused} == expected.keys()
-    for chunk in fused:
-        exact = min(Fraction(1), expected[chunk.chunk_id])
-        assert abs(Fraction(chunk.score) - exact) <= exact * ROUNDING + UNDERFLOW
-    assert order_of(fused) == sorted(order_of(fused), key=lambda pair: (-pair[1], pair[0]))
-
-    pairs = list(zip(rankings, weights, strict=True))
+    lists, weights = given_lists
+    expected: dict[UUID, Fraction] = {}
+    for known, weight in zip(lists, weights, strict=True):
+        for rank, key in enumerate(sorted(known, key=lambda key: (-known[key], key)), start=1):
+            term = Fraction(weight) / (constant + rank)
+            expected[key] = expected.get(key, Fraction(0)) + term
+    fused = fuse("rrf", lists, weights, constant=constant)
+    assert {key for key, _ in fused} == expected.keys()
+    for key, score in fused:
+        exact = min(Fraction(1), expected[key])
+        assert abs(Fraction(score) - exact) <= exact * ROUNDING + Fraction(1, 10**300)
+    pairs = list(zip(lists, weights, strict=True))
     random.shuffle(pairs)  # type: ignore[attr-defined]
-    shuffled = reciprocal_rank_fusion(
-        [ranking for ranking, _ in pairs],
-        weights=[weight for _, weight in pairs],
-        rank_constant=constant,
-    )
-    assert order_of(shuffled) == order_of(fused)
+    shuffled = fuse("rrf", [own for own, _ in pairs], [w for _, w in pairs], constant=constant)
+    assert shuffled == fused
 
 
-@given(questioned_lists(), weighed_retrievers())
-def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
-    asked: Asked, weights: Retrievers
+@one_database
+@given(st.sampled_from(METHODS), weighted_lists())
+def test_property_03_scores_never_increase_and_ties_go_by_id(
+    fuse: Callable[..., Fused], method: str, given_lists: tuple[list[Scores], list[float]]
 ) -> None:
-    lists, config = asked
-    fused = fuse(lists, config, weights)
-    scores = [chunk.score for chunk in fused]
-    assert scores == sorted(scores, reverse=True)
-    assert fuse(lists, config, weights, most=3) == fused[:3]
-    counted = [
-        (ranking.name, candidate.chunk_id)
-        for ranking in lists
-        for candidate in ranking.candidates[: SIDE_CANDIDATES if ranking.question else None]
-    ]
-    assert len(fused) == len({chunk_id for _, chunk_id in counted})
-    for chunk in fused:
-        holders = [retriever for retriever, chunk_id in counted if chunk_id == chunk.chunk_id]
-        assert chunk.lists == tuple(dict.fromkeys(holders))
+    fused = fuse(method, *given_lists)
+    assert fused == sorted(fused, key=lambda item: (-item[1], item[0]))
 
 
-@given(questioned_lists(), weighed_retrievers(), st.randoms())
-def test_property_02_the_order_of_the_lists_changes_nothing(
-    asked: Asked, weights: Retrievers, random: object
+@one_database
+@given(st.sampled_from(METHODS), weighted_lists())
+def test_property_04_whatever_a_list_holds_is_fused(
+    fuse: Callable[..., Fused], method: str, given_lists: tuple[list[Scores], list[float]]
 ) -> None:
-    lists, config = asked
-    fused = fuse(lists, config, weights)
-    random.shuffle(lists)  # type: ignore[attr-defined]
-    assert order_of(fuse(lists, config, weights)) == order_of(fused)
-    assert order_of(fused) == sorted(order_of(fused), key=lambda pair: (-pair[1], pair[0]))
+    lists, weights = given_lists
+    assert {key for key, _ in fuse(method, lists, weights)} == {key for own in lists for key in own}
 
 
-LOOKING_UP = st.just(FusionConfig(method="scaled"))
-
-
-@st.composite
-def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranking]]]:
-    """What documents score in every list, and two ways in which lists may have found them all."""
-    kinds = draw(st.lists(st.sampled_from(["chunks", "notes"]), min_size=1, max_size=8))
-    documents = {UUID(int=number + 1): kind for number, kind in enumerate(kinds)}
-    scores = [
-        {
-            key: draw(st.floats(0, 1))
-            for key, kind in documents.items()
-            if DOCUMENTS_OF[name] == kind
-        }
-        for name in WITHOUT_GRAPH
-    ]
-    ways = []
-    for _ in range(2):
-        held: list[set[UUID]] = [
-            draw(st.sets(st.sampled_from(sorted(s)))) if s else set() for s in scores
-        ]
-        for key, kind in documents.items():
-            if not any(key in keys for keys in held):
-                able = [i for i, name in enumerate(WITHOUT_GRAPH) if DOCUMENTS_OF[name] == kind]
-                held[draw(st.sampled_from(able))].add(key)
-        ways.append(
-            [
-                Ranking(
-                    name,
-                    tuple(
-                        Candidate(key, key, known[key])
-                        for key in sorted(keys, key=lambda key: (-known[key], key))
-                    ),
-                )
-                for name, known, keys in zip(WITHOUT_GRAPH, scores, held, strict=True)
-            ]
-        )
-    return scores, ways
-
-
-@st.composite
-def partly_chunked(draw: st.DrawFn) -> tuple[list[Ranking], list[Ranking]]:
-    """Lists of chunks, and the same documents with some of them as notes not chunked yet."""
-    keys = [UUID(int=number) for number in range(1, 9)]
-    late = draw(st.sets(st.sampled_from(keys[1:])))
-    every, divided = [], []
-    for chunks, notes in (
-        (RankedList.SEMANTIC, RankedList.NOTES_SEMANTIC),
-        (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT),
-    ):
-        # The first is a chunk in every list, or whole notes would be a list of their own.
-        known = {keys[0]: draw(st.floats(0, 1))}
-        known |= draw(st.dictionaries(st.sampled_from(keys[1:]), st.floats(0, 1)))
-        order = sorted(known, key=lambda key: (-known[key], key))
-        found = [Candidate(key, key, known[key]) for key in order]
-        every.append(Ranking(chunks, tuple(found)))
-        divided.append(Ranking(chunks, tuple(c for c in found if c.chunk_id not in late)))
-        divided.append(Ranking(notes, tuple(c for c in found if c.chunk_id in late)))
-    return every, divided
-
-
-@given(partly_chunked(), st.sampled_from(["rrf", "weighted"]), st.integers(1, 8))
-def test_property_61_by_lists_a_whole_note_counts_as_a_chunk_would(
-    found: tuple[list[Ranking], list[Ranking]], method: str, pool: int
+@one_database
+@given(weighted_lists())
+def test_property_01_combinations_are_convex(
+    fuse: Callable[..., Fused], given_lists: tuple[list[Scores], list[float]]
 ) -> None:
-    every, divided = ([replace(r, candidates=r.candidates[:pool]) for r in own] for own in found)
-    config = FusionConfig.model_validate({"method": method})
-    scales = [(0.75, 0.95)] * len(divided)
-    fused = fuse(divided, config, DEFAULT_RETRIEVERS, ranges=scales, pool=pool)
-    assert order_of(fused) == order_of(fuse(every, config, DEFAULT_RETRIEVERS))
-
-
-retriever_weights = st.fixed_dictionaries(
-    {name: st.builds(RetrieverConfig, weight=st.floats(0.01, 1)) for name in RetrieverName}
-)
-
-
-@given(looked_up(), LOOKING_UP, retriever_weights)
-def test_property_61_scores_looked_up_do_not_depend_on_which_list_found_a_document(
-    found: tuple[list[dict[UUID, float]], list[list[Ranking]]],
-    config: FusionConfig,
-    weights: dict[RetrieverName, RetrieverConfig],
-) -> None:
-    scores, (one, other) = found
-    fused = fuse(one, config, weights, scores=scores)
-    assert order_of(fused) == order_of(fuse(other, config, weights, scores=scores))
-    assert all(0 <= chunk.score <= 1 for chunk in fused)
-
-
-@given(
-    st.fixed_dictionaries({RETRIEVER_OF[name]: st.floats(0, 1) for name in WITHOUT_GRAPH}),
-    LOOKING_UP,
-    retriever_weights,
-)
-def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
-    scores: dict[RetrieverName, float],
-    config: FusionConfig,
-    weights: dict[RetrieverName, RetrieverConfig],
-) -> None:
-    """Whatever lists of its kind there are: a retriever counts for either as much."""
-    chunk, note = UUID(int=1), UUID(int=2)
-    of = {name: RETRIEVER_OF[name] for name in WITHOUT_GRAPH}
-    known = [
-        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]}
-        for name in WITHOUT_GRAPH
-    ]
-    lists = [
-        Ranking(name, tuple(Candidate(key, key, score) for key, score in held.items()))
-        for name, held in zip(WITHOUT_GRAPH, known, strict=True)
-    ]
-    by_id = dict(order_of(fuse(lists, config, weights, scores=known)))
-    assert math.isclose(by_id[chunk], by_id[note], abs_tol=1e-12)
+    """By fixed scales the weighted mean of the scores; by min-max the best of all lists has 1."""
+    lists, weights = given_lists
+    for key, score in fuse("scaled", lists, weights):
+        terms = [w * own.get(key, 0.0) for w, own in zip(weights, lists, strict=True)]
+        assert score == pytest.approx(math.fsum(terms) / math.fsum(weights), abs=1e-9)
+    for key, score in fuse("weighted", lists, weights):
+        if all(own and own.get(key) == max(own.values()) for own in lists):
+            assert score == pytest.approx(1)

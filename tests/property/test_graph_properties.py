@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.graph_config import GraphConfig, relevance
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.query import Intent
 from rag_resources.core.types import Candidate
 from rag_resources.database.pool import Database
-from rag_resources.store.ranked_lists import HUB_CAP, LEVEL_CAP, Links, ListRequest
-from rag_resources.store.search import SearchScope, search
+from rag_resources.store.graph_search import HUB_CAP, LEVEL_CAP, graph_candidates
 from tests.corpus import Draft
 from tests.graph_corpus import GraphCorpus
 
@@ -62,13 +62,22 @@ class Events:
 
     def follow(self, depth: int, max_depth: int, pool: int = 50) -> dict[UUID, Candidate]:
         """What is found from the first note, by chunk, the best first."""
-        links = Links((self.chunks[0],), (), depth, max_depth)
-        item = ListRequest(RankedList.GRAPH_CAUSES, text=WORD, links=links)
+        lowest = relevance(depth, max_depth)
         with self.corpus.database.transaction() as connection:
-            (ranking,) = search(connection, [item], SearchScope("ana"), pool=pool)
-        found = {candidate.chunk_id: candidate for candidate in ranking.candidates}
-        assert len(found) == len(ranking.candidates)
-        return found
+            found = graph_candidates(
+                connection,
+                WORD,
+                GraphConfig(max_depth=max_depth, min_relevance=lowest),
+                seeds=[self.chunks[0]],
+                intent=Intent.CAUSAL,
+                tenant="ana",
+                filters=RetrievalFilters(),
+                pool=pool,
+            )
+        assert found is not None
+        by_chunk = {candidate.chunk_id: candidate for candidate in found.given}
+        assert len(by_chunk) == len(found.given)
+        return by_chunk
 
 
 @pytest.fixture

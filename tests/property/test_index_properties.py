@@ -21,6 +21,7 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Vectors
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.pool import Database
@@ -32,7 +33,8 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.providers.vectors import unit_vectors
 from rag_resources.store.golden import find_broken
 from rag_resources.store.notes import Upsert, fetch_notes
-from tests.corpus import ALWAYS, SMALL, SOURCE, START, Corpus, Draft, records
+from rag_resources.store.rollback import drop_batch
+from tests.corpus import ALWAYS, SMALL, SOURCE, START, Corpus, Draft, one_list, records
 from tests.embedders import HashEmbedder
 from tests.strategies import chunking_configs, drafts, golden_datasets, short_notes
 
@@ -118,8 +120,9 @@ def test_property_19_every_embedded_chunk_has_both_vectors(
     corpus.embedder = HashEmbedder()
     corpus.fill([replace(draft, state="new") for draft in written])
     with corpus.database.transaction() as connection:
-        # A chunk that is a whole note would take over that note's vector.
+        # A chunk that is a whole note would take over the vectors that there are.
         connection.execute("DELETE FROM note_embeddings")
+        connection.execute("DELETE FROM chunk_embeddings")
     corpus.embedder = embedder
     corpus.index(config)
     rows = corpus.fetch(
@@ -199,6 +202,59 @@ def test_property_40_a_migrated_note_is_untouched(
     assert sorted(corpus.fetch(kept)) == before
     assert [row.created_at for row in before].count(START) == 1
     assert corpus.fetch("SELECT id FROM notes WHERE chunked_at IS NULL") == []
+
+
+STEPS = ("content", "title", "chunk", "rechunk", "roll back")
+
+
+@one_database
+@given(
+    drafts(),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3), short_notes()), max_size=6),
+    chunking_configs(),
+    chunking_configs(),
+)
+def test_property_65_a_note_is_chunks_at_every_moment(
+    corpus: Corpus,
+    written: list[Draft],
+    steps: list[tuple[str, int, str]],
+    first: ChunkingConfig,
+    second: ChunkingConfig,
+) -> None:
+    """After whatever is committed it has a chunk, and a word of its text finds it."""
+    ids = corpus.fill([replace(d, text=f"{d.text} {mark(n)}.") for n, d in enumerate(written)])
+    assert_found_by_marks(corpus, ids)
+    for step, place, text in steps:
+        number = place % len(ids)
+        with corpus.database.transaction() as connection:
+            if step == "content":
+                connection.execute(
+                    "UPDATE notes SET content = %s WHERE id = %s",
+                    (f"{text} {mark(number)}.", ids[number]),
+                )
+            elif step == "title":
+                connection.execute(
+                    "UPDATE notes SET title = %s WHERE id = %s", (text[:100], ids[number])
+                )
+            elif step == "roll back":
+                drop_batch(connection, UUID(int=0), batch_size=place + 1)
+        if step in {"chunk", "rechunk"}:
+            chunk_window(corpus.database, ALWAYS, first if step == "chunk" else second)
+        assert_found_by_marks(corpus, ids)
+
+
+def mark(number: int) -> str:
+    """A word that only one note has."""
+    return f"zarzamarca{'abcd'[number]}"
+
+
+def assert_found_by_marks(corpus: Corpus, ids: Sequence[UUID]) -> None:
+    """Each note has chunks and is found by its mark."""
+    owners = {row.note_id for row in corpus.fetch("SELECT DISTINCT note_id FROM chunks")}
+    assert owners == set(ids)
+    for number, note in enumerate(ids):
+        found = one_list(corpus.database, corpus.embedder, mark(number), RankedList.FULLTEXT)
+        assert {chunk.note_id for chunk in found} == {note}
 
 
 TABLES = "notes chunks chunk_embeddings note_embeddings pending_vectors lexeme_statistics"

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.fusion import SIDE_CANDIDATES
 from rag_resources.core.fusion_config import RetrieverConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent, decompose
@@ -24,24 +23,23 @@ from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.types import RetrievalResult, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import MAX_RESULTS
 from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.notes import note_id
+from rag_resources.store.search import SIDE_CANDIDATES
 from tests.corpus import (
-    ALL_LISTS,
     ALWAYS,
-    CHUNK_LISTS,
     GENEROUS_MS,
-    NOTE_LISTS,
     SMALL,
     SOURCE,
     START,
-    WORD_LISTS,
+    VECTOR_LISTS,
     Corpus,
     Draft,
+    one_list,
     records,
 )
 from tests.embedders import HashEmbedder
@@ -52,11 +50,15 @@ from tests.strategies import (
     filters,
     questions,
     retrieval_configs,
+    short_notes,
 )
 from tests.waiting import wait_until
 
 # The database is emptied by every example itself.
 one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+ONE_CHUNK = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 
 
 def configs() -> st.SearchStrategy[RetrievalConfig]:
@@ -136,66 +138,34 @@ def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> d
     wanted = config.transformation
     decomposes = wanted.enabled and wanted.decomposition
     parts = decompose(question, coordinated=wanted.coordinated) if decomposes else ()
-    lists: list[tuple[RankedList, dict[UUID, float]]] = []
+    lists: list[tuple[RankedList, list[UUID]]] = []
     for number, text in enumerate((question, *parts)):
         found = corpus.lists(
-            text,
-            unchunked_only=config.unit == "chunks",
-            pool=config.top_k.retrieval,
-            threshold=config.similarity_threshold or 0.0,
+            text, pool=config.top_k.retrieval, threshold=config.similarity_threshold or 0.0
         )
-        searched = {name: found[name] for name in searched_lists(config)}
-        together = whole_notes_among_chunks(corpus, text, searched, pool=config.top_k.retrieval)
-        for name, whole in together.items():
-            candidates = whole[: SIDE_CANDIDATES if number else None]
-            if candidates:
-                lists.append((name, {chunk: score for chunk, _, score in candidates}))
+        for name in searched_lists(config):
+            side = SIDE_CANDIDATES if number else None
+            lists.append((name, [chunk for chunk, _, _ in found[name]][:side]))
     if len(lists) == 1:
-        return lists[0][1]
-    kinds = Counter((name in NOTE_LISTS, name in WORD_LISTS) for name, _ in lists)
+        (only,) = searched_lists(config)
+        found = corpus.lists(question, threshold=config.similarity_threshold or 0.0)
+        return {chunk: score for chunk, _, score in found[only][: config.top_k.retrieval]}
+    kinds = Counter(name is RankedList.FULLTEXT for name, _ in lists)
     sums: dict[UUID, float] = {}
-    for name, scores in lists:
-        by_words = name in WORD_LISTS
-        weight = (0.9 if by_words else 0.3) / kinds[name in NOTE_LISTS, by_words]
-        for rank, chunk in enumerate(scores, start=1):
+    for name, chunks in lists:
+        by_words = name is RankedList.FULLTEXT
+        weight = (0.9 if by_words else 0.3) / kinds[by_words]
+        for rank, chunk in enumerate(chunks, start=1):
             sums[chunk] = sums.get(chunk, 0.0) + weight / (config.fusion.rank_constant + rank)
     return sums
-
-
-def whole_notes_among_chunks(
-    corpus: Corpus,
-    question: str,
-    found: dict[RankedList, list[tuple[UUID, UUID, float]]],
-    *,
-    pool: int,
-) -> dict[RankedList, list[tuple[UUID, UUID, float]]]:
-    """The lists with whole notes in those of their retriever's chunks, words weighed alike.
-
-    Both kinds of vectors are of one model here, so their cosines need no mapping.
-    """
-    lists = dict(found)
-    for notes, chunks in (
-        (RankedList.NOTES_SEMANTIC, (RankedList.SEMANTIC, RankedList.CONTEXTUAL)),
-        (RankedList.NOTES_FULLTEXT, (RankedList.FULLTEXT,)),
-    ):
-        filled = [name for name in chunks if lists.get(name)]
-        if not filled or not lists.get(notes):
-            continue
-        waiting = lists.pop(notes)
-        if notes in WORD_LISTS:
-            known = corpus.bm25_of_notes(question, [note for _, note, _ in waiting])
-            waiting = [(key, note, known.get(note, 0.0)) for key, note, _ in waiting]
-        for name in filled:
-            together = sorted([*lists[name], *waiting], key=lambda item: (-item[2], item[0]))
-            lists[name] = together[:pool]
-    return lists
 
 
 def searched_lists(config: RetrievalConfig) -> Sequence[RankedList]:
     """The lists of a hybrid search."""
     if config.unit == "notes":
-        return NOTE_LISTS
-    return [name for name in ALL_LISTS if config.contextual or name is not RankedList.CONTEXTUAL]
+        return (RankedList.NOTES,)
+    vectors = VECTOR_LISTS if config.contextual else VECTOR_LISTS[:1]
+    return (*vectors, RankedList.FULLTEXT)
 
 
 @one_database
@@ -254,7 +224,7 @@ def test_property_04_hybrid_finds_something_if_vectors_or_words_do(
 def test_property_05_every_result_is_complete(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
-    """And each result has the stored text: the chunk, or the note if it was found as a whole."""
+    """And each result has the stored text: the chunk, or the note of a search by notes."""
     corpus.fill(written)
     chunks = {
         row.id: (row.note_id, row.chunk_index, row.content)
@@ -266,10 +236,10 @@ def test_property_05_every_result_is_complete(
     assert len(results) <= config.top_k.final
     assert len({result.chunk_id for result in results}) == len(results)
     for result in results:
-        stored = (chunks | whole)[result.chunk_id]
+        stored = (whole | chunks)[result.chunk_id]
         assert (result.note_id, result.chunk_index, result.content) == stored
         found_by = [RankedList(name) for name in result.retrieval_method.split("+")]
-        assert all((name in NOTE_LISTS) == (result.chunk_id in whole) for name in found_by)
+        assert (found_by == [RankedList.NOTES]) == (config.unit == "notes")
         written_out = result.to_json()
         assert all(
             written_out[key] is not None
@@ -437,6 +407,8 @@ def test_property_35_whatever_fails_what_one_search_finds_is_not_lost(
 ) -> None:
     corpus.fill(written)
     alone = strategies(config)
+    # A search by notes has no words: those of the chunks stand in.
+    alone[Strategy.FULLTEXT] = alone[Strategy.FULLTEXT].model_copy(update={"unit": "chunks"})
     finds = {name: bool(corpus.ask(question, alone[Strategy(name)]).results) for name in NEEDS}
     _, working = asked(config, faults)
     with broken(corpus, faults) as pipeline:
@@ -485,21 +457,24 @@ def test_property_34_a_number_of_results_out_of_range_is_refused(
 def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reason(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
-    """By its chunks or as a whole, never both; a vector search misses no note."""
+    """By its chunks or its provisional chunk, never both; chunks without vectors by words."""
     notes_ = corpus.fill(written)
     found = corpus.lists(question)
-    by_chunks = {note for name in CHUNK_LISTS for _, note, _ in found[name]}
-    as_whole = {note for name in NOTE_LISTS for _, note, _ in found[name]}
-    indexed = {n for n, draft in zip(notes_, written, strict=True) if draft.state == "indexed"}
-    assert by_chunks == indexed
-    assert as_whole == set(notes_) - indexed
+    states = {note: draft.state for note, draft in zip(notes_, written, strict=True)}
+    embedded = {note for note, state in states.items() if state != "pending"}
+    for name in VECTOR_LISTS:
+        assert {note for _, note, _ in found[name]} == embedded
+    assert {note for _, note, _ in found[RankedList.NOTES]} == set(notes_)
     for name, candidates in found.items():
-        distinct = {(note if name in NOTE_LISTS else chunk) for chunk, note, _ in candidates}
-        assert len(distinct) == len(candidates)
+        assert len({chunk for chunk, _, _ in candidates}) == len(candidates)
+        if name is not RankedList.NOTES:
+            assert all((chunk == n) == (states[n] == "new") for chunk, n, _ in candidates)
     deep = config.top_k.model_copy(update={"retrieval": 500, "final": 1})
     everything = finding_all(config).model_copy(update={"top_k": deep})
     results = corpus.ask(question, everything, distinct_notes=len(notes_)).results
-    assert {result.note_id for result in results} == set(notes_)
+    by_words = {note for _, note, _ in found[RankedList.FULLTEXT]}
+    at_least = set(notes_) if config.unit == "notes" else embedded
+    assert at_least <= {result.note_id for result in results} <= at_least | by_words
     assert len({result.chunk_id for result in results}) == len(results)
 
 
@@ -515,23 +490,52 @@ def by_windows(top_k: int) -> RetrievalConfig:
 
 
 @one_database
+@given(drafts(), short_notes(), questions())
+def test_property_61_a_text_scores_alike_as_a_fresh_note_and_as_the_chunk_of_one(
+    corpus: Corpus, others: list[Draft], text: str, question: str
+) -> None:
+    """By its standard vector, where it has no title.
+
+    By words it does within a factor of two: those of a chunk count its note's first sentence once
+    more, which at most doubles the occurrences of a word, and the length.
+    """
+    text = text.strip()
+    fresh, chunked, *_ = corpus.fill([Draft(text, state="new"), Draft(text), *others], ONE_CHUNK)
+    rows = corpus.fetch("SELECT content FROM chunks WHERE note_id = %s", chunked)
+    assume([row.content for row in rows] == [text])
+
+    def scores(name: RankedList) -> tuple[float | None, float | None]:
+        asked = f"{question} {text[:200]}"
+        found = {
+            own.note_id: own.score
+            for own in one_list(corpus.database, corpus.embedder, asked, name, threshold=-1.0)
+        }
+        return found.get(fresh), found.get(chunked)
+
+    one, other = scores(RankedList.SEMANTIC)
+    assert one == pytest.approx(other, abs=1e-9)
+    one, other = scores(RankedList.FULLTEXT)
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert other / 2.01 <= one <= other * 2.01
+
+
+@one_database
 @given(drafts(), questions())
 def test_property_39_windows_find_notes_in_every_state_and_none_twice(
     corpus: Corpus, written: list[Draft], question: str
 ) -> None:
-    """A chunk once, however many of its windows match; a note without windows as a whole."""
+    """A chunk once, however many of its windows match; every note, chunked or not."""
     notes_ = corpus.fill(written)
     corpus.cut()
     results = corpus.ask(question, by_windows(5), distinct_notes=len(notes_)).results
     assert {result.note_id for result in results} == set(notes_)
     assert len({result.chunk_id for result in results}) == len(results)
     new = {n for n, draft in zip(notes_, written, strict=True) if draft.state == "new"}
-    as_whole = {result.note_id for result in results if result.chunk_id == result.note_id}
-    assert new <= as_whole
+    assert {result.note_id for result in results if result.chunk_id == result.note_id} == new
     for result in results:
-        whole = result.note_id in as_whole
-        assert result.retrieval_method == ("notes_windows" if whole else "windows")
-        assert (result.matched_window is None) == whole
+        assert result.retrieval_method == "windows"
+        assert result.matched_window is not None
 
 
 @one_database
@@ -571,8 +575,9 @@ def test_property_43_the_same_corpus_and_question_give_the_same_results(
             corpus.index(SMALL)
         elif state == "pending":
             chunk_window(corpus.database, ALWAYS, SMALL)
-    embed_notes(corpus.database, corpus.embedder, ALWAYS)
     with corpus.database.bulk() as connection:
+        fresh = [number for number, own in enumerate(written) if own.state == "new"]
+        corpus.embed(connection, [note_id("ana", SOURCE, str(number)) for number in fresh])
         refresh_statistics(connection)
     assert corpus.ask(question, config).results == first
 
@@ -643,9 +648,8 @@ def test_property_44_no_question_finds_foreign_or_expired_notes(
     """Whoever asks, in turn, of one pipeline with caches."""
     notes_ = corpus.fill(written)
     numbered = dict(zip(notes_, written, strict=True))
-    for unchunked_only in (True, False):
-        for found in corpus.lists(question, unchunked_only=unchunked_only).values():
-            assert all(numbered[note].is_visible("ana") for _, note, _ in found)
+    for found in corpus.lists(question).values():
+        assert all(numbered[note].is_visible("ana") for _, note, _ in found)
     pipeline = corpus.pipeline(caches=build_caches(None))
     for tenant in ("ana", "blas", "", "ana"):
         response = pipeline.retrieve(

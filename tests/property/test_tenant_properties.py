@@ -34,7 +34,7 @@ from rag_resources.store.answers import insert_answers
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.notes import note_id
 from rag_resources.store.open_notes import list_tags
-from rag_resources.store.search import SearchScope, is_visible
+from rag_resources.store.search import is_visible
 from rag_resources.store.status import read_status
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus, Draft
 from tests.graph_corpus import GraphCorpus
@@ -119,7 +119,10 @@ class Neighbours:
             told = [
                 status,
                 list_tags(connection, tenant="ana", limit=10),
-                [is_visible(connection, note, SearchScope("ana")) for note in foreign.note_ids],
+                [
+                    is_visible(connection, note, tenant="ana", filters=RetrievalFilters())
+                    for note in foreign.note_ids
+                ],
                 read_index_version(connection, "ana"),
                 *(rows(connection, name) for name in own_tables()),
             ]
@@ -152,7 +155,6 @@ def test_property_50_what_one_tenant_does_changes_nothing_that_another_observes(
                 database.as_(Access.READER),
                 embedder=lambda _: corpus.embedder,
                 tenant=tenant,
-                note_model=corpus.embedder.info.name,
                 caches=caches,
             )
             for tenant in ("ana", "blas")
@@ -286,7 +288,6 @@ class Shelf:
             self._databases[tenant].as_(Access.READER),
             embedder=lambda _: self._corpus.embedder,
             tenant=tenant,
-            note_model=self._corpus.embedder.info.name,
             caches=self._caches,
         )
         answered = pipeline.retrieve(question, CONFIGS[1], deadline_ms=GENEROUS_MS)
