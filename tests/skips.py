@@ -61,7 +61,6 @@ ALLOWED: dict[str, set[str]] = {
     "test_an_answer_becomes_a_golden_question_for_those_who_may": NO_BROWSER,
     "test_nothing_that_notes_or_file_names_say_is_run": NO_BROWSER,
     "test_the_page_fits_and_can_be_read": NO_BROWSER,
-    "test_the_table_of_configurations_fits_a_window_and_says_where_it_goes_on": NO_BROWSER,
     "test_a_server_that_dies_leaves_what_had_arrived": NO_BROWSER,
 }
 """The reasons for which each of these may be skipped, by the name of its function."""

@@ -186,8 +186,6 @@ class Message:
     RUN_DEAD: Template
     STATEMENT_CANCELLED: Template
     EMBEDDING_DIMENSION: Template
-    FUSION_WEIGHTS: Template
-    FUSION_RANK_CONSTANT: Template
 
     # configuration.toml
     CONFIGURATION_FOLDER: Template

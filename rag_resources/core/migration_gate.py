@@ -148,9 +148,11 @@ def serving_with(serving: RetrievalConfig, model: str) -> RetrievalConfig:
     if model != serving.model:
         serving = without_windows(serving)
         changes["similarity_threshold"] = None
-    if not serving.uses_vectors:
-        changes |= {"strategy": Strategy.HYBRID, "retrievers": DEFAULT_RETRIEVERS}
-    return serving.model_copy(update=changes)
+    measured = serving.model_copy(update=changes)
+    if measured.uses_vectors:
+        return measured
+    by_vectors = {"strategy": Strategy.HYBRID, "retrievers": DEFAULT_RETRIEVERS}
+    return measured.model_copy(update=by_vectors)
 
 
 def without_windows(config: RetrievalConfig) -> RetrievalConfig:

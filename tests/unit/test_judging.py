@@ -115,7 +115,7 @@ def test_of_several_samples_a_claim_stands_by_majority_and_relevance_is_the_medi
 
 
 def test_failures_are_missing_and_counted_not_zeros() -> None:
-    answer = Answer("Costó 415 €.", (1,))
+    answer = Answer()
     summary = summarize_judgements(
         INFO,
         {

@@ -120,9 +120,8 @@ def test_prompts_about_a_question_are_in_every_language(language: str) -> None:
         "answer.toml",
         "conversation.toml",
         "hypothetical.toml",
-        "intent.toml",
     )
-    assert prompt("intent", language).version != prompt("intent").version
+    assert prompt("answer", language).version != prompt("answer").version
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
@@ -137,8 +136,7 @@ def test_a_prompt_is_known_by_its_words() -> None:
     assert prompt("answer").version == "answer-55beab77"
     assert prompt("judge").version == "judge-8b113096"
     assert replace(prompt("judge"), task="").version != "judge-8b113096"
-    assert {prompt(name).name for name in ("intent", "hypothetical", "rerank")} == {
-        "intent",
+    assert {prompt(name).name for name in ("hypothetical", "rerank")} == {
         "hypothetical",
         "rerank",
     }
