@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rag_assets.configured import Configured
 from rag_resources.application import Application
 from rag_resources.application.documents import MonthCount
-from rag_resources.cli.output import is_quiet, print_table, say, warn
+from rag_resources.cli.output import is_quiet, say, show_table, warn
 from rag_resources.cli.status import documents_in_words
 from rag_resources.cli.survey_report import (
     show_moved,
@@ -222,7 +222,7 @@ def print_results(
         application.evaluations.evidence(latest),
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
-    print_table(compared.columns, compared.rows, title=compared.title)
+    show_table(compared)
     references = [
         item.configuration
         for item in latest

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_resources.cli.feedback import ID_CHARS
-from rag_resources.cli.output import JsonOption, clean, fail, note, say, working, write_json
-from rag_resources.cli.reader import told, told_day
+from rag_resources.cli.output import (
+    JsonOption,
+    clean,
+    fail,
+    note,
+    say,
+    told,
+    told_day,
+    working,
+    write_json,
+)
 from rag_resources.cli.retrieve import warn_of
 from rag_resources.cli.search_options import (
     ConfigOption,

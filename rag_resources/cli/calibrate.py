@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, print_table, progress, say, write_json
+from rag_resources.cli.output import JsonOption, picked, print_table, progress, say, write_json
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 
@@ -150,27 +150,17 @@ def _silence_rows(curve: "SilenceCurve") -> list[list[str]]:
 
 
 def _as_json(name: str, found: "Calibrated") -> dict[str, Any]:
-    made = found.calibration
+    silence, claims = found.silence, found.calibration.claims
+    fields = ("auc", "auc_interval", "brier", "constant_brier", "p_value")
     return {
         "configuration": name,
-        "questions": made.questions,
-        "unanswerable": made.unanswerable,
+        **picked(found.calibration, "questions", "unanswerable"),
         "measured": {
-            claim.value: {
-                "auc": item.auc,
-                "aucInterval": [item.auc_low, item.auc_high],
-                "brier": item.brier,
-                "constantBrier": item.constant_brier,
-                "gainInterval": [item.gain_low, item.gain_high],
-                "pValue": item.p_value,
-            }
+            claim.value: picked(item, *fields, gain_interval="gain")
             for claim, item in found.measured.items()
         },
-        "silence": [found.silence.to_json(point) for point in found.silence.points]
-        if found.silence
-        else None,
+        "silence": silence and [silence.to_json(point) for point in silence.points],
         "bands": {
-            claim.value: [band.to_json() for band in model.bands]
-            for claim, model in made.claims.items()
+            claim.value: [band.to_json() for band in model.bands] for claim, model in claims.items()
         },
     }

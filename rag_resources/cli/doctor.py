@@ -5,7 +5,6 @@ import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from rag_resources.store.status import DatabaseStatus
 
 LEAST_FREE_GB = 2
-LEAST_MEMORY_GB = 2
 _GB = 1024**3
 
 
@@ -86,7 +84,6 @@ def _conclusion(findings: list[Finding]) -> str:
 
 def _findings() -> Iterator[Finding]:
     yield _product()
-    yield from _machine()
     try:
         settings = read_settings()
     except RagError as error:
@@ -110,22 +107,6 @@ def _product() -> Finding:
         system=f"{platform.system()} {platform.machine()}",
     )
     return Finding(Message.DOCTOR_PROGRAM, Health.GOOD, detail)
-
-
-def _machine() -> Iterator[Finding]:
-    from rag_resources.languages.formats import number
-    from rag_resources.languages.messages import operators
-
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GB
-    except (ValueError, OSError):  # Not every system provides this.
-        return
-    enough = memory >= LEAST_MEMORY_GB
-    shown = number(memory, 1, operators())
-    detail = Message.DOCTOR_MEMORY.format(memory=shown, cores=os.cpu_count() or 1)
-    if not enough:
-        detail += Message.DOCTOR_MEMORY_LOW.format(least=LEAST_MEMORY_GB)
-    yield Finding(Message.DOCTOR_MACHINE, Health.GOOD if enough else Health.WARNING, detail)
 
 
 def _settings(settings: "Settings") -> Iterator[Finding]:
@@ -255,16 +236,10 @@ def _database(settings: "Settings") -> Iterator[Finding]:
 
 
 def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding]:
-    from rag_resources.cli.status import documents_in_words
+    from rag_resources.cli.status import counts_in_words, documents_in_words, serving_in_words
     from rag_resources.core.configuration import usable_retrieval
 
-    counts = Message.STATUS_COUNTS.format(
-        notes=found.notes,
-        chunked=found.chunked,
-        chunks=found.chunks,
-        golden=found.golden,
-        failures=found.failures,
-    )
+    counts = counts_in_words(found)
     missing = not found.notes or found.failures or not found.golden
     yield Finding(Message.DOCTOR_CONTENTS, Health.WARNING if missing else Health.GOOD, counts)
     if found.documents:
@@ -278,16 +253,8 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
         detail = Message.DOCTOR_REJECTED_RECORDS.format(count=found.rejected)
         yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
     serving = found.promotion
-    if serving and found.serving_since:
-        since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        detail = Message.STATUS_SERVES.format(
-            configuration=serving.configuration, model=serving.model, since=since
-        )
-    else:
-        from rag_resources.configurations import DEFAULT_CONFIGURATION
-
-        detail = Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
-    yield Finding(Message.DOCTOR_SERVING, Health.GOOD if serving else Health.WARNING, detail)
+    health = Health.GOOD if serving else Health.WARNING
+    yield Finding(Message.DOCTOR_SERVING, health, serving_in_words(found))
     if serving is None:
         return
     config = usable_retrieval(serving.config, origin=serving.configuration)

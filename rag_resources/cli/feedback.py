@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, print_table, say, write_json
-from rag_resources.cli.reader import told, told_day
+from rag_resources.cli.output import JsonOption, clean, print_table, say, told, told_day, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message

@@ -31,8 +31,6 @@ from rag_resources.cli import (
     promote,
     report,
     retrieve,
-    rollback,
-    serve,
     server,
     status,
     tenant,
@@ -83,9 +81,9 @@ command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "calibrate", Message.HELP_CALIBRATE)(calibrate.calibrate)
 command(app, "promote", Message.HELP_PROMOTE)(promote.promote)
-command(app, "rollback", Message.HELP_ROLLBACK)(rollback.rollback)
+command(app, "rollback", Message.HELP_ROLLBACK)(promote.rollback)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
-command(app, "serve", Message.HELP_SERVE)(serve.serve)
+command(app, "serve", Message.HELP_SERVE)(server.serve)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
 app.add_typer(notes.app)

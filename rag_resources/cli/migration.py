@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rag_resources.cli.output import JsonOption, picked, print_table, say, write_json
+from rag_resources.cli.output import JsonOption, picked, say, show_table, write_json
 from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
@@ -61,7 +61,7 @@ def _show(found: "MigrationStatus", settings: "Settings") -> None:
 
     if found.months:
         for item in tables(found):
-            print_table(item.columns, item.rows, title=item.title, prose=item.is_prose)
+            show_table(item)
     for line in summary(found, first_month=settings.first_month):
         say(line)
 

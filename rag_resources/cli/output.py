@@ -1,6 +1,6 @@
 """Output of commands: results on stdout, the rest on stderr, credentials nowhere.
 
-Messages are written in the language of `cli.reader`.
+Messages are written in the language of operators, or of a reader (`answer_in`).
 """
 
 import json
@@ -11,16 +11,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from rag_resources.cli.reader import told
 from rag_resources.core.errors import MixedSourcesError
 from rag_resources.core.messages import Message
+from rag_resources.core.tables import ReportTable
+from rag_resources.languages.messages import check_language, render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ _MIN_SECRET_CHARS = 4
 
 
 _quiet = ContextVar("quiet", default=False)
+_language: ContextVar[str | None] = ContextVar("language", default=None)
 
 
 def be_quiet(quiet: bool) -> None:
@@ -48,6 +50,39 @@ def be_quiet(quiet: bool) -> None:
 def is_quiet() -> bool:
     """Whether only results and errors are written."""
     return _quiet.get()
+
+
+def answer_in(language: str | None) -> None:
+    """Set the language of all further output; None is the language of operators.
+
+    Raises:
+        InvalidParameterError: The product does not have this language.
+    """
+    if language is not None:
+        check_language(language)
+    _language.set(language)
+
+
+def told(text: str) -> str:
+    """Return a text in the reader's language."""
+    language = _language.get()
+    return render(text, language) if language else str(text)
+
+
+def told_day(moment: date) -> str:
+    """Return a date as the reader writes it."""
+    from rag_resources.languages.formats import day
+
+    language = _language.get()
+    return day(moment, language) if language else f"{moment:%Y-%m-%d}"
+
+
+def told_number(value: float, decimals: int) -> str:
+    """Return a number as the reader writes it."""
+    from rag_resources.languages.formats import number
+
+    language = _language.get()
+    return number(value, decimals, language) if language else f"{value:.{decimals}f}"
 
 
 def say(text: str) -> None:
@@ -213,6 +248,11 @@ def print_table(
         wide = screen.options.update(width=_WIDEST)
         screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
     screen.print(made)
+
+
+def show_table(shown: ReportTable) -> None:
+    """Print a table of the product."""
+    print_table(shown.columns, shown.rows, title=shown.title, prose=shown.is_prose)
 
 
 @contextmanager

@@ -1,12 +1,23 @@
-"""`rag promote`: lets a configuration serve, if its gates allow it."""
+"""`rag promote` and `rag rollback`: decide which configuration serves."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, note, say, working, write_json
-from rag_resources.cli.reader import told_number
+from rag_resources.cli.output import (
+    JsonOption,
+    clean,
+    conclude,
+    note,
+    picked,
+    say,
+    told_number,
+    warn,
+    working,
+    write_json,
+)
 from rag_resources.cli.session import application
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -71,18 +82,52 @@ def _show(outcome: "PromotionOutcome") -> None:
 
 
 def _as_json(outcome: "PromotionOutcome") -> dict[str, Any]:
-    evaluation = outcome.evaluation
+    evaluation = ("configuration", "config_hash", "model", "evaluation_id", "hit_rate_at_10")
     return {
-        "configuration": evaluation.configuration,
-        "configHash": evaluation.config_hash,
-        "model": evaluation.model,
-        "changed": outcome.changed,
-        "evaluationId": str(evaluation.evaluation_id),
-        "hitRateAt10": evaluation.hit_rate_at_10,
-        "servedHitRate": evaluation.served_hit_rate,
-        "mrr": evaluation.mrr,
-        "latencyP95Ms": evaluation.latency_p95_ms,
-        "evidence": outcome.evidence.state.value,
-        "evaluatedAgain": list(outcome.evaluated_again),
-        "refused": dict(outcome.refused),
+        **picked(outcome.evaluation, *evaluation, "served_hit_rate", "mrr", "latency_p95_ms"),
+        **picked(outcome, "changed", "evaluated_again", "refused"),
+        "evidence": outcome.evidence.state,
     }
+
+
+def rollback(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_ROLLBACK_CONFIG)
+    ] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_ROLLBACK_REASON)
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Withdraw a configuration, by default the one that serves."""
+    from rag_resources.core.configuration import usable_retrieval
+    from rag_resources.serving.serving import unlike_its_file
+
+    given = clean(reason).strip()
+    if not given:
+        raise InvalidParameterError(Message.ROLLBACK_REASON_OPTION)
+    with application() as app:
+        before = app.serving.promotion()
+        name = config or (before.configuration if before else "")
+        # Without a name, it is what serves at this moment, even if that is an earlier version.
+        config_hash = before.config_hash if before and not config else None
+        outcome = app.serving.withdraw(name, reason=given, run_id=None, config_hash=config_hash)
+        settings = app.settings
+        unlike = unlike_its_file(outcome.serving, app.configurations)
+    serving = outcome.serving
+    if unlike:
+        warn(unlike)
+    serves = usable_retrieval(serving.config, origin=serving.configuration)
+    if notice := settings.warning_about(serving.configuration, serves):
+        warn(notice)
+    conclude(
+        outcome.in_words,
+        {
+            "configuration": serving.configuration,
+            "configHash": serving.config_hash,
+            "model": serving.model,
+            "changed": outcome.changed,
+            "withdrawn": name if outcome.changed else None,
+        },
+        as_json=as_json,
+    )

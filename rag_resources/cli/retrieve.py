@@ -11,11 +11,12 @@ from rag_resources.cli.output import (
     console,
     fail,
     say,
+    told,
+    told_day,
     warn,
     working,
     write_json,
 )
-from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
     ConfigOption,
     LanguageOption,

@@ -10,8 +10,7 @@ from typing import Any
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rag_resources.cli.output import clean, fail, masked, note, warn
-from rag_resources.cli.reader import answer_in, told
+from rag_resources.cli.output import answer_in, clean, fail, masked, note, told, warn
 from rag_resources.cli.usage import explain
 from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.core.messages import Message

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import clean
-from rag_resources.cli.reader import answer_in
+from rag_resources.cli.output import answer_in, clean
 from rag_resources.cli.session import read_settings
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
@@ -233,15 +232,9 @@ def _as_option(problem: str) -> str:
         return problem
     path, reason = problem.values["items"]
     field, *inside = path.split(".")
-    if field not in _OPTIONS:  # The problem is about both.
+    if field not in _OPTIONS:  # The problem is about both ends of a period.
         return Message.FILTER_EMPTY_PERIOD.format(start="--since", end="--until")
     keys = inside if field == "metadata" else ()  # elsewhere they are positions
-    if (
-        field == "note_ids"
-        and isinstance(reason, Text)
-        and reason.code == Message.PROBLEM_UUID.code
-    ):
-        reason = Message.FILTER_NOTE_UUID.format(problem=reason)
     return joined(": ", (" ".join((_OPTIONS[field], *keys)), reason))
 
 

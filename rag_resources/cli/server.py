@@ -1,11 +1,11 @@
-"""`rag up` and `rag down`: start and stop the embedded server."""
+"""`rag up`, `rag down` and `rag serve`: the embedded database server, and the HTTP API."""
 
 from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, address, say, working, write_json
-from rag_resources.cli.session import read_settings
+from rag_resources.cli.output import JsonOption, address, say, warn, working, write_json
+from rag_resources.cli.session import application, read_settings
 from rag_resources.core.messages import Message
 
 
@@ -71,6 +71,26 @@ def down(
         say(Message.SERVER_DOWN.format(path=state.data_dir))
     elif not settings.database_url:
         say(Message.SERVER_ALREADY_DOWN)
+
+
+def serve() -> None:
+    """Serve the HTTP API."""
+    from rag_resources.api.running import COMMAND, DEFAULT_PORT, check_exposure, free_port
+    from rag_resources.api.running import serve as serve_until_stopped
+    from rag_resources.programs import announced
+
+    settings = read_settings()
+    port = free_port(settings)
+    with working(Message.CLI_OPENING), application() as opened:
+        is_open = check_exposure(settings, opened)
+    if settings.api_port is None and port != DEFAULT_PORT:
+        warn(Message.API_PORT_OTHER.format(default=DEFAULT_PORT, port=port))
+    if is_open:
+        warn(Message.API_OPEN)
+    say(Message.API_SERVING.format(host=settings.api_host, port=port))
+    address = f"http://{settings.api_host}:{port}"
+    with announced(settings.rag_home, COMMAND, address=address):
+        serve_until_stopped(settings, port)
 
 
 def server_version(url: str) -> str:

@@ -1,11 +1,19 @@
 """`rag status`: what runs, what the database contains, what serves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag_resources.cli.output import JsonOption, address, picked, print_table, say, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    address,
+    picked,
+    print_table,
+    say,
+    show_table,
+    write_json,
+)
 from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
 from rag_resources.cli.survey_report import show_rejected, show_unread
@@ -16,7 +24,6 @@ if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
-    from rag_resources.core.gate import GateConfig
     from rag_resources.database.schema import Schema
     from rag_resources.database.standbys import StandbyStatus
     from rag_resources.programs import Program
@@ -180,43 +187,22 @@ def _show_database(
     evidence: "Mapping[UUID, Evidence]",
     configurations: "Mapping[str, NamedConfiguration]",
 ) -> None:
-    from rag_resources.providers.registry import embedded_runtime
+    from rag_resources.evaluation.summary import comparison_table
     from rag_resources.serving.serving import unlike_its_file
 
-    say(
-        Message.STATUS_COUNTS.format(
-            notes=found.notes,
-            chunked=found.chunked,
-            chunks=found.chunks,
-            golden=found.golden,
-            failures=found.failures,
-        )
-    )
+    say(counts_in_words(found))
     if found.documents:
         say(documents_in_words(found.documents, found.unread_documents, found.missing_documents))
         show_unread(found.unread)
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])
-    serving = found.promotion
-    if serving and found.serving_since:
-        since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        say(
-            Message.STATUS_SERVES.format(
-                configuration=serving.configuration, model=serving.model, since=since
-            )
-        )
-        if unlike := unlike_its_file(serving, configurations):
-            say(unlike)
-    else:
-        from rag_resources.configurations import DEFAULT_CONFIGURATION
-
-        say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
+    say(serving_in_words(found))
+    if found.promotion and (unlike := unlike_its_file(found.promotion, configurations)):
+        say(unlike)
     _print_models(models)
-    for model in models:
-        if model.state != "retired" and (runtime := embedded_runtime(model.name)):
-            say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
-        _print_evaluations(found.evaluations, settings.gate, evidence)
+        title = Message.STATUS_EVALUATIONS
+        show_table(comparison_table(found.evaluations, settings.gate, evidence, title=title))
         say(Message.STATUS_GATE)
         on = [each for each in found.evaluations if _is_on(each, settings)]
         repeated = [each for each in on if each.configuration in configurations]
@@ -230,44 +216,36 @@ def _show_database(
         say(Message.NO_EVALUATIONS)
 
 
+def counts_in_words(found: "DatabaseStatus") -> str:
+    """Say how many notes, chunks, questions and failures there are."""
+    return Message.STATUS_COUNTS.format(
+        notes=found.notes,
+        chunked=found.chunked,
+        chunks=found.chunks,
+        golden=found.golden,
+        failures=found.failures,
+    )
+
+
+def serving_in_words(found: "DatabaseStatus") -> str:
+    """Say what serves, and since when."""
+    from rag_resources.configurations import DEFAULT_CONFIGURATION
+
+    serving = found.promotion
+    if serving is None or found.serving_since is None:
+        return Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
+    since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return Message.STATUS_SERVES.format(
+        configuration=serving.configuration, model=serving.model, since=since
+    )
+
+
 def _is_on(evaluation: "StoredEvaluation", settings: "Settings") -> bool:
     """Whether the models switched on make what the evaluated configuration needs."""
     from rag_resources.core.configuration import usable_retrieval
 
     config = usable_retrieval(evaluation.config, origin=evaluation.configuration)
     return config is None or settings.makes_vectors_for(config)
-
-
-def _print_evaluations(
-    evaluations: "Sequence[StoredEvaluation]",
-    gate: "GateConfig",
-    evidence: "Mapping[UUID, Evidence]",
-) -> None:
-    """Print a table of 80 columns; the whole one is in `rag_resources.evaluation.summary`."""
-    from rag_resources.evaluation.summary import verdict_in_words
-
-    columns = (
-        Message.COLUMN_CONFIGURATION,
-        "Hit_Rate@10",
-        Message.COLUMN_INTERVAL,
-        "@final",
-        "MRR",
-        "p95 ms",
-        Message.COLUMN_GATE,
-    )
-    rows = [
-        (
-            item.configuration,
-            f"{item.hit_rate_at_10:.3f}",
-            f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
-            f"{item.served_hit_rate:.3f}",
-            f"{item.mrr:.3f}",
-            f"{item.latency_p95_ms:.0f}",
-            verdict_in_words(item, gate, evidence[item.evaluation_id]),
-        )
-        for item in sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
-    ]
-    print_table(columns, rows, title=Message.STATUS_EVALUATIONS)
 
 
 def _print_models(models: "list[ModelContents]") -> None:

@@ -54,7 +54,6 @@ class Message:
     TOP_K_RANGE: Template
     INVALID_FILTERS: Template
     FILTER_EMPTY_PERIOD: Template
-    FILTER_NOTE_UUID: Template
     FILTER_NUL: Template
     FILTER_OUTSIDE_CALENDAR: Template
     FILTER_METADATA_VALUE: Template
@@ -900,9 +899,6 @@ class Message:
     DOCTOR_SETTINGS: Template
     DOCTOR_PROGRAM: Template
     DOCTOR_PRODUCT: Template
-    DOCTOR_MACHINE: Template
-    DOCTOR_MEMORY: Template
-    DOCTOR_MEMORY_LOW: Template
     DOCTOR_HOME: Template
     DOCTOR_DISK_LOW: Template
     DOCTOR_SAMPLE: Template
@@ -1487,7 +1483,6 @@ class Message:
     STATUS_STANDBY_LOST: Template
     STATUS_STANDBY_PROMOTED: Template
     STATUS_ISOLATION_CONDITIONS: Template
-    STATUS_RUNTIME: Template
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template
     STATUS_EVALUATIONS: Template
