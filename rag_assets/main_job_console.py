@@ -222,7 +222,7 @@ def print_results(
         application.evaluations.evidence(latest),
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
-    show_table(compared)
+    show_table(compared, whole=True)
     references = [
         item.configuration
         for item in latest

@@ -240,19 +240,20 @@ def print_table(
     title: str = "",
     prose: bool = False,
     named: bool = False,
+    whole: bool = False,
 ) -> None:
-    """Print a `table`; in a file or a pipe, one of numbers is as wide as it needs to be."""
+    """Print a `table`; a `whole` one is never narrower than its cells: a terminal wraps lines."""
     made = table(columns, rows, title=title, prose=prose, named=named)
     screen = console()
-    if not (prose or screen.is_terminal or "COLUMNS" in os.environ):
+    if whole:
         wide = screen.options.update(width=_WIDEST)
         screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
     screen.print(made)
 
 
-def show_table(shown: ReportTable) -> None:
+def show_table(shown: ReportTable, *, whole: bool = False) -> None:
     """Print a table of the product."""
-    print_table(shown.columns, shown.rows, title=shown.title, prose=shown.is_prose)
+    print_table(shown.columns, shown.rows, title=shown.title, prose=shown.is_prose, whole=whole)
 
 
 @contextmanager

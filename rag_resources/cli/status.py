@@ -202,7 +202,8 @@ def _show_database(
     _print_models(models)
     if found.evaluations:
         title = Message.STATUS_EVALUATIONS
-        show_table(comparison_table(found.evaluations, settings.gate, evidence, title=title))
+        compared = comparison_table(found.evaluations, settings.gate, evidence, title=title)
+        show_table(compared, whole=True)
         say(Message.STATUS_GATE)
         on = [each for each in found.evaluations if _is_on(each, settings)]
         repeated = [each for each in on if each.configuration in configurations]
