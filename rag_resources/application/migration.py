@@ -10,7 +10,7 @@ from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.migration.batches import measure_pair, record_batch
-from rag_resources.migration.reading import read_status
+from rag_resources.migration.status import read_status
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings
 from rag_resources.store.holds import (

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rag_resources.core.experiment import Experiment
     from rag_resources.evaluation.experiment import ExperimentResult
 
-FRONT_MARK = "◆"
-
 
 def experiment(
     path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_EXPERIMENT_FILE)],
@@ -50,14 +48,12 @@ def _show(asked: "Experiment", result: "ExperimentResult") -> None:
         Message.COLUMN_CONFIGURATION,
         *dict.fromkeys((metric, "Hit_Rate@10", "MRR")),
         "p50/p95 ms",
-        FRONT_MARK,
     )
     console().print(table(columns, _rows(columns, asked, result), title=title))
-    say(Message.EXPERIMENT_FRONT.format(mark=FRONT_MARK, metric=metric))
     choice = result.choice
     say(Message.EXPERIMENT_BEST.format(name=choice.best, metric=metric))
-    how = Message.EXPERIMENT_HELD_OUT if result.split.is_hold_out else Message.EXPERIMENT_FOLDS
-    say(how.format(judged=len(choice.judged), total=total, parts=len(result.split.parts)))
+    judged, parts = len(choice.judged), len(choice.by_part)
+    say(Message.EXPERIMENT_FOLDS.format(judged=judged, total=total, parts=parts))
     say(comparison_sentence(result.against_base, asked.selection.metric))
     if len(set(choice.by_part)) > 1:
         say(Message.EXPERIMENT_UNSTABLE.format(names="; ".join(sorted(set(choice.by_part)))))
@@ -76,7 +72,6 @@ def _rows(
             name,
             *(f"{result.summaries[name].metrics[metric]:.3f}" for metric in metrics),
             "{0.p50_ms:.0f}/{0.p95_ms:.0f}".format(result.summaries[name].latency),
-            FRONT_MARK if name in result.front else "",
         )
         for name in ordered
     ]
@@ -95,14 +90,12 @@ def _as_json(asked: "Experiment", result: "ExperimentResult") -> dict[str, Any]:
                 "metrics": dict(summary.metrics),
                 "p50Ms": summary.latency.p50_ms,
                 "p95Ms": summary.latency.p95_ms,
-                "onFront": name in result.front,
             }
             for name, summary in result.summaries.items()
         ],
         "best": choice.best,
         "chosenByPart": list(choice.by_part),
         "judgedQueries": len(choice.judged),
-        "heldOut": result.split.is_hold_out,
         "againstBase": [
             {
                 "metric": item.metric,

@@ -13,14 +13,12 @@ import typer
 from rag_resources.cli import golden_entries
 from rag_resources.cli.golden_entries import warn_of_source
 from rag_resources.cli.output import JsonOption, conclude, note, say, warn, write_json
-from rag_resources.cli.session import application, read_settings
+from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.golden_changes import GoldenChange, Operation
-    from rag_resources.golden.files import GoldenFile as ReadGolden
-    from rag_resources.golden.without_database import CheckedFile
 
 app = group("golden", Message.HELP_GOLDEN)
 
@@ -116,23 +114,14 @@ def export_file(
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
-    """Check a file against the stored notes; before there are any, against their folder."""
-    settings = read_settings()
-    checked: CheckedFile | None = None
-    read = _read_against_notes(path)
-    if read is None:
-        from rag_resources.golden.without_database import check_golden
-
-        checked = check_golden(
-            path, settings.notes_source, follows_links=settings.notes_follow_links
-        )
-        read = checked.read
+    """Check a file against the stored notes."""
+    with application() as opened:
+        read = opened.golden.read_file(path)
     message = Message.GOLDEN_VALID.format(count=len(read.entries), path=path)
     counts = {
         "questions": len(read.entries),
         "drafts": len(read.drafts),
         "orphaned": read.orphaned,
-        "withoutDatabase": checked is not None,
         "unknownKeys": read.unknown,
     }
     conclude(message, counts, as_json=as_json)
@@ -143,14 +132,6 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
             note(f"  - {query}")
     if read.drafts:
         note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
-    if checked is not None:
-        note(
-            Message.GOLDEN_CHECKED_FORM
-            if checked.notes is None
-            else Message.GOLDEN_CHECKED_FOLDER.format(
-                folder=settings.notes_source, notes=checked.notes
-            )
-        )
 
 
 @command(app, "drift", Message.HELP_GOLDEN_DRIFT)
@@ -169,24 +150,6 @@ def drift(as_json: JsonOption = False) -> None:
 def _tell_unknown(unknown: "Sequence[str]") -> None:
     for problem in unknown:
         warn(problem)
-
-
-def _read_against_notes(path: Path) -> "ReadGolden | None":
-    """Read a file against the stored notes; None before a first run has made their tables."""
-    from rag_resources.core.errors import DatabaseNotReadyError, SchemaMismatchError
-    from rag_resources.database.locate import require_database
-
-    try:
-        require_database(read_settings())
-    except DatabaseNotReadyError:
-        return None
-    try:
-        with application() as opened:
-            return opened.golden.read_file(path)
-    except SchemaMismatchError as error:
-        if error.code != Message.SCHEMA_MISSING.code:
-            raise
-        return None
 
 
 command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)

@@ -50,7 +50,7 @@ def status(as_json: JsonOption = False) -> None:
 def _read(url: str, settings: "Settings") -> "MigrationStatus":
     """Read the status from a database with the current schema."""
     from rag_resources.database.locate import database_at
-    from rag_resources.migration.reading import read_status
+    from rag_resources.migration.status import read_status
 
     with database_at(settings, url, on_wait=tell_wait) as database:
         return read_status(database, settings)

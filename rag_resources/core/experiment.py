@@ -32,9 +32,6 @@ MAX_CONFIGURATIONS = 200
 NAMED_PROBLEMS = 50
 """Most problems of an experiment's configurations that are named; the rest are only counted."""
 
-HOLD_OUT_FROM = 400
-"""From this many questions on, one half is enough to choose and the other half to judge."""
-
 Metric = Literal["mrr", "ndcg_at_10", "hit_rate_at_10", "hit_rate_at_5", "hit_rate_at_3"]
 
 
@@ -43,7 +40,7 @@ class Selection(BaseModel):
 
     Attributes:
         metric: The metric whose mean decides; the highest wins.
-        folds: With few questions, the number of folds for cross-validation.
+        folds: The number of folds for cross-validation.
         seed: Seed of the split.
     """
 
@@ -74,19 +71,6 @@ class Experiment(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Which questions choose and which judge.
-
-    Attributes:
-        parts: Disjoint parts; each judges the configuration that the questions outside it chose.
-        is_hold_out: Whether there is only one part; the questions outside it are never judged.
-    """
-
-    parts: tuple[frozenset[UUID], ...]
-    is_hold_out: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
     """The result of choosing.
 
@@ -101,27 +85,6 @@ class Choice:
     best: str
     by_part: tuple[str, ...]
     judged: QueryMetrics
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Quality, higher is better, and latency, lower is better.
-
-    Attributes:
-        latency_ms: With the interval that its noise spans; one number twice if it has none.
-    """
-
-    name: str
-    quality: float
-    latency_ms: tuple[float, float]
-
-    def dominates(self, other: "Point") -> bool:
-        """Whether it is better without being surely slower, or equally good and surely faster."""
-        is_faster = self.latency_ms[1] < other.latency_ms[0]
-        is_slower = other.latency_ms[1] < self.latency_ms[0]
-        if self.quality == other.quality:
-            return is_faster
-        return self.quality > other.quality and not is_slower
 
 
 def parse_experiment(raw: Any, *, origin: str) -> Experiment:
@@ -205,60 +168,51 @@ def _described(concerned: Mapping[str, Sequence[str]]) -> list[str]:
     return [*lines, Message.EXPERIMENT_MORE_PROBLEMS.format(count=left)] if left else lines
 
 
-def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Split:
-    """Split the golden questions into those that choose and those that judge.
+def split_questions(
+    entries: Sequence[GoldenEntry], selection: Selection
+) -> tuple[frozenset[UUID], ...]:
+    """Cut the golden questions into parts for cross-validation.
 
-    They are halved if there are enough, otherwise cut into parts for cross-validation. Each
-    category is spread evenly. The place of a question depends only on its text and the seed.
+    Each category is spread evenly. The place of a question depends only on its text and the seed.
 
     Args:
         entries: Stored entries, so that each has its id.
         selection: Folds and seed.
+
+    Returns:
+        Disjoint parts; each judges the configuration that the questions outside it chose.
     """
-    is_hold_out = len(entries) >= HOLD_OUT_FROM
-    count = 2 if is_hold_out else min(selection.folds, len(entries))
     by_category: dict[str, list[GoldenEntry]] = defaultdict(list)
     for entry in entries:
         by_category[entry.category].append(entry)
-    parts: list[set[UUID]] = [set() for _ in range(count)]
+    parts: list[set[UUID]] = [set() for _ in range(min(selection.folds, len(entries)))]
     # Shared by all categories; otherwise the first part would get the odd question of each.
     turn = itertools.cycle(parts)
     for category in sorted(by_category):
         for entry in sorted(by_category[category], key=lambda e: _place(e, selection.seed)):
             if entry.golden_id:
                 next(turn).add(entry.golden_id)
-    judging = parts[:1] if is_hold_out else parts
-    return Split(tuple(map(frozenset, judging)), is_hold_out)
+    return tuple(map(frozenset, parts))
 
 
-def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) -> Choice:
+def choose(
+    results: Mapping[str, QueryMetrics], parts: Sequence[frozenset[UUID]], metric: Metric
+) -> Choice:
     """For each part, choose the best configuration without it and judge that one on the part.
 
     Args:
         results: Every metric of every question, by configuration; all have the same questions.
-        split: The split of those questions.
+        parts: Of those questions, as `split_questions` cuts them.
         metric: The metric whose mean decides; ties go to the configuration that comes first.
 
     Source: nested cross-validation, Cawley and Talbot, JMLR 2010, 11:2079-2107.
     """
     questions = next(iter(results.values())).keys()
-    by_part = tuple(_best(results, questions - part, metric) for part in split.parts)
+    by_part = tuple(_best(results, questions - part, metric) for part in parts)
     judged = {
-        key: results[name][key]
-        for name, part in zip(by_part, split.parts, strict=True)
-        for key in part
+        key: results[name][key] for name, part in zip(by_part, parts, strict=True) for key in part
     }
-    outside = questions - split.parts[0] if split.is_hold_out else questions
-    return Choice(_best(results, outside, metric), by_part, judged)
-
-
-def pareto_front(points: Sequence[Point]) -> list[str]:
-    """Return the names of the points that no other point dominates, best quality first, by name.
-
-    Latencies whose intervals overlap do not tell two points apart, as in the choice of what serves.
-    """
-    front = [point for point in points if not any(other.dominates(point) for other in points)]
-    return [point.name for point in sorted(front, key=lambda p: (-p.quality, p.name))]
+    return Choice(_best(results, questions, metric), by_part, judged)
 
 
 def _best(results: Mapping[str, QueryMetrics], keys: Collection[UUID], metric: Metric) -> str:

@@ -1,7 +1,7 @@
 """Decides whether a configuration is better with the causal graph than without it.
 
 It must not harm the questions that one note answers, and it must gain on those that need several.
-The evaluations are read in `evaluation.graph_gate`.
+The evaluations are read in `evaluation.gates`.
 """
 
 from collections.abc import Collection

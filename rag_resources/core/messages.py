@@ -697,9 +697,7 @@ class Message:
     EXPERIMENT_DISTURBED: Template
     EXPERIMENT_PROGRESS: Template
     EXPERIMENT_TITLE: Template
-    EXPERIMENT_FRONT: Template
     EXPERIMENT_BEST: Template
-    EXPERIMENT_HELD_OUT: Template
     EXPERIMENT_FOLDS: Template
     EXPERIMENT_UNSTABLE: Template
     HELP_EXPERIMENT: Template
@@ -1576,8 +1574,6 @@ class Message:
     GOLDEN_EXPORTED: Template
     GOLDEN_EXPORT_EXISTS: Template
     GOLDEN_VALID: Template
-    GOLDEN_CHECKED_FORM: Template
-    GOLDEN_CHECKED_FOLDER: Template
     GOLDEN_FILE_EMPTY: Template
     EVALUATE_PROGRESS: Template
     EVALUATE_TITLE: Template

@@ -16,10 +16,7 @@ from rag_resources.core.evaluation import Summary
 from rag_resources.core.experiment import (
     Choice,
     Experiment,
-    Point,
-    Split,
     choose,
-    pareto_front,
     parse_experiment,
     split_questions,
 )
@@ -37,15 +34,13 @@ class ExperimentResult:
     Attributes:
         configurations: The configurations tried, by name, the base first.
         summaries: One per configuration, over all questions.
-        front: The configurations not beaten in both quality and latency, best quality first.
-        against_base: The chosen configuration against the base, over the held-out questions.
+        against_base: The configurations chosen against the base, each over the questions that did
+            not choose it.
     """
 
     configurations: Mapping[str, RetrievalConfig]
     summaries: Mapping[str, Summary]
-    split: Split
     choice: Choice
-    front: tuple[str, ...]
     against_base: Comparison
 
 
@@ -107,19 +102,12 @@ def run_experiment(
             )
     metric = experiment.selection.metric
     results = {name: _query_metrics(summary) for name, summary in summaries.items()}
-    split = split_questions(entries, experiment.selection)
-    choice = choose(results, split, metric)
+    choice = choose(results, split_questions(entries, experiment.selection), metric)
     base = next(iter(configurations))
-    points = [
-        Point(name, summary.metrics[metric], summary.latency_p95_interval)
-        for name, summary in summaries.items()
-    ]
     return ExperimentResult(
         configurations,
         summaries,
-        split,
         choice,
-        tuple(pareto_front(points)),
         compare({key: results[base][key] for key in choice.judged}, choice.judged),
     )
 

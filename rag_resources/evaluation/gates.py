@@ -13,13 +13,16 @@ from rag_resources.core.configuration import usable_retrieval
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
-from rag_resources.core.graph_gate import GraphVerdict
+from rag_resources.core.graph_gate import MULTI, SINGLE, GraphVerdict, judge_graph
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
-from rag_resources.evaluation.comparison import EvaluationComparison, compare_with_serving
+from rag_resources.evaluation.comparison import (
+    EvaluationComparison,
+    compare_with_serving,
+    query_metrics,
+)
 from rag_resources.evaluation.evidence import read_evidence
-from rag_resources.evaluation.graph_gate import read_graph_verdict
 from rag_resources.evaluation.summary import (
     citations_in_words,
     evidence_in_words,
@@ -28,7 +31,9 @@ from rag_resources.evaluation.summary import (
     loss_in_words,
     silence_in_words,
 )
-from rag_resources.store.comparison import Questions
+from rag_resources.store.comparison import Questions, evaluated_questions
+from rag_resources.store.evaluations import list_evaluations
+from rag_resources.store.golden import list_golden
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,4 +317,53 @@ def outdated_reference(
         return None
     return Message.REFUSED_SERVING_STALE.format(
         name=serving.configuration, reasons=evidence.explanation
+    )
+
+
+def read_graph_verdict(
+    connection: Connection,
+    evaluation: StoredEvaluation,
+    gate: GateConfig,
+    settings: SearchSettings,
+    asked: Questions | None = None,
+) -> GraphVerdict | None:
+    """Judge an evaluation against the newest one of the same configuration without the graph.
+
+    Args:
+        connection: Any, after `store.contents.count_contents`.
+        evaluation: To judge.
+        gate: How much may be lost, and may have changed.
+        settings: The present ones.
+        asked: The evaluation's questions if it is not stored.
+
+    Returns:
+        None if its configuration does not search the graph.
+    """
+    config = usable_retrieval(evaluation.config, origin=evaluation.configuration)
+    if config is None or not config.searches_graph:  # Unusable, it cannot be promoted either.
+        return None
+    without = config.without_graph
+    found = list_evaluations(connection, config_hash=without.config_hash, limit=1)
+    if not found or found[0].is_disturbed or found[0].golden_hash != evaluation.golden_hash:
+        return GraphVerdict(reason=Message.GRAPH_WITHOUT_REFERENCE.format())
+    evidence = read_evidence(connection, found[0], without, gate=gate, settings=settings)
+    if evidence.is_stale:
+        return GraphVerdict(
+            reason=Message.GRAPH_REFERENCE_STALE.format(
+                name=found[0].configuration, reasons=evidence.explanation
+            )
+        )
+    ids = (found[0].evaluation_id, evaluation.evaluation_id)
+    questions = evaluated_questions(connection, ids)
+    tags = {entry.golden_id: set(entry.tags) for entry in list_golden(connection)}
+    single, multi = (
+        {key for key, own in tags.items() if key is not None and tag in own}
+        for tag in (SINGLE, MULTI)
+    )
+    return judge_graph(
+        query_metrics(questions[ids[0]]),
+        query_metrics(questions[ids[1]] if asked is None else asked),
+        single=single,
+        multi=multi,
+        margin=gate.margin,
     )

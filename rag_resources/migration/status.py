@@ -1,20 +1,26 @@
 """A migration's status as sentences and tables, for the command line and Dagster.
 
-Its plot is in `reporting.plots`; its data is read by `store.migration_status`.
+Its data is read by `store.migration_status`.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
+from rag_resources.configurations import load_configurations
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.durations import duration, months_in_words
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
 from rag_resources.core.tables import ReportTable
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
 from rag_resources.languages.formats import number
 from rag_resources.languages.messages import operators
+from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
-from rag_resources.store.migration_status import MigrationStatus
+from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 
 MODEL_STATES = {
     None: Message.STATUS_NOT_REGISTERED,
@@ -37,6 +43,26 @@ _STAGES = {
 }
 _ABSENT = "–"
 _YES = "sí"
+
+
+def read_status(database: Database, settings: Settings) -> MigrationStatus:
+    """Return the progress of every month and model, with quality, errors and pace."""
+    with database.snapshot() as connection:
+        status = read_migration_status(
+            connection,
+            settings.embedding_models,
+            chunking_hash=chunking_hash(settings.chunking),
+        )
+    quoted = [item for item in (status.evaluation, status.baseline) if item]
+    with database.transaction() as connection:
+        evidence = count_and_read_evidence(
+            connection,
+            quoted,
+            load_configurations(settings.configuration_folders),
+            gate=settings.gate,
+            settings=settings.search,
+        )
+    return replace(status, evidence=evidence)
 
 
 def summary(status: MigrationStatus, *, first_month: str) -> list[str]:

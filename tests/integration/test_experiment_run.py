@@ -104,10 +104,9 @@ def test_every_question_is_embedded_once_and_nothing_is_stored(corpus: Corpus, p
     assert found["palabras"] == 1
     assert found["strategy=semantic"] == 0  # no cosine reaches the threshold
     assert result.choice.best == "palabras"
-    assert len(result.split.parts) == 5
+    assert len(result.choice.by_part) == 5
     assert len(result.choice.judged) == len(WORDS)
     assert {item.difference for item in result.against_base.metrics} == {0}
-    assert result.front[0] in {"palabras", "strategy=fulltext", "strategy=hybrid"}
 
 
 def test_too_few_questions_are_said_to_be_too_few(corpus: Corpus, path: Path) -> None:

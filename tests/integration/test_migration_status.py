@@ -25,8 +25,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
-from rag_resources.migration.reading import read_status
-from rag_resources.migration.status import tables
+from rag_resources.migration.status import read_status, tables
 from rag_resources.serving.rollback import roll_back_to_notes
 from rag_resources.settings import load_settings
 from rag_resources.store.evaluations import insert_evaluation, latest_evaluation

@@ -8,15 +8,11 @@ import pytest
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import (
-    HOLD_OUT_FROM,
     MAX_CONFIGURATIONS,
     NAMED_PROBLEMS,
-    Point,
     Selection,
-    Split,
     choose,
     expand,
-    pareto_front,
     parse_experiment,
     split_questions,
 )
@@ -177,20 +173,9 @@ def test_a_combination_is_named_by_the_fields_that_vary_as_shortly_as_is_clear(
 
 
 def test_few_questions_take_turns_and_each_is_judged_once() -> None:
-    split = split_questions(entries(31), Selection())
-    assert not split.is_hold_out
-    assert sorted(key.int for part in split.parts for key in part) == list(range(31))
-    assert sorted(map(len, split.parts)) == [6, 6, 6, 6, 7]
-
-
-def test_enough_questions_are_halved_by_category() -> None:
-    asked = entries(HOLD_OUT_FROM)
-    split = split_questions(asked, Selection())
-    assert split.is_hold_out
-    (judging,) = split.parts
-    causal = {entry.golden_id for entry in asked if entry.category == "causal"}
-    assert len(judging) == HOLD_OUT_FROM // 2
-    assert len(judging & causal) == pytest.approx(len(causal) / 2, abs=1)
+    parts = split_questions(entries(31), Selection())
+    assert sorted(key.int for part in parts for key in part) == list(range(31))
+    assert sorted(map(len, parts)) == [6, 6, 6, 6, 7]
 
 
 def test_a_split_depends_on_texts_and_seed_alone() -> None:
@@ -202,7 +187,7 @@ def test_a_split_depends_on_texts_and_seed_alone() -> None:
 def test_what_is_judged_was_chosen_by_other_questions() -> None:
     """Each part uses the winner of the others: here always the one that is worse inside."""
     split = split_questions(entries(10), Selection(folds=2))
-    first, second = split.parts
+    first, second = split
     by_part = {
         "a": [1.0 if UUID(int=n) in first else 0.0 for n in range(10)],
         "b": [1.0 if UUID(int=n) in second else 0.0 for n in range(10)],
@@ -210,17 +195,6 @@ def test_what_is_judged_was_chosen_by_other_questions() -> None:
     choice = choose(results(by_part), split, "mrr")
     assert choice.by_part == ("b", "a")
     assert {metrics["mrr"] for metrics in choice.judged.values()} == {0.0}
-
-
-def test_questions_held_out_have_no_say_in_what_is_used() -> None:
-    """Over all six `b` is better, over the four that choose `a`; without a hold-out all choose."""
-    held_out = frozenset(UUID(int=n) for n in range(2))
-    scores = results({"a": [0, 0, 0.5, 0.5, 0.5, 0.5], "b": [1, 1, 0.4, 0.4, 0.4, 0.4]})
-    choice = choose(scores, Split((held_out,), is_hold_out=True), "mrr")
-    assert (choice.best, choice.by_part) == ("a", ("a",))
-    assert choice.judged == {key: {"mrr": 0} for key in held_out}
-    rest = scores["a"].keys() - held_out
-    assert choose(scores, Split((held_out, frozenset(rest)), is_hold_out=False), "mrr").best == "b"
 
 
 def test_choosing_the_luckiest_of_equals_is_not_judged_better() -> None:
@@ -241,33 +215,3 @@ def test_choosing_the_luckiest_of_equals_is_not_judged_better() -> None:
 def test_ties_go_to_the_first() -> None:
     split = split_questions(entries(10), Selection())
     assert choose(results({"base": [0.5] * 10, "otra": [0.5] * 10}), split, "mrr").best == "base"
-
-
-def exactly(name: str, quality: float, latency_ms: float) -> Point:
-    """A point whose latency has no noise."""
-    return Point(name, quality, (latency_ms, latency_ms))
-
-
-def test_the_front_by_hand() -> None:
-    points = [
-        exactly("lenta y buena", 0.9, 50),
-        exactly("rápida", 0.7, 5),
-        exactly("dominada", 0.7, 6),
-        exactly("media", 0.8, 20),
-        exactly("igual de buena y más lenta", 0.9, 51),
-        exactly("igual de rápida y peor", 0.6, 5),
-        exactly("otra media", 0.8, 20),
-    ]
-    assert pareto_front(points) == ["lenta y buena", "media", "otra media", "rápida"]
-
-
-def test_latencies_within_their_noise_put_nothing_on_the_front_nor_off() -> None:
-    """Equally good ones stay together, a worse one is out, and a surely faster one is on it."""
-    points = [
-        Point("base", 0.9, (10, 26)),
-        Point("igual", 0.9, (7, 12)),
-        Point("peor", 0.8, (6, 11)),
-        Point("peor y rápida", 0.7, (3, 5)),
-        Point("igual y lenta", 0.9, (30, 40)),
-    ]
-    assert pareto_front(points) == ["base", "igual", "peor y rápida"]
