@@ -207,46 +207,6 @@ def _line_of(problem: str) -> int:
     return (problem.values.get("line") or 0) if isinstance(problem, Text) else 0
 
 
-def check_new_configuration(path: Path) -> None:
-    """Check that a configuration can be written to a file.
-
-    Raises:
-        InvalidConfigurationError: Its name is not one of a configuration, its folder does not
-            exist, or the file exists.
-    """
-    parse_configuration({"name": path.stem, "description": path.stem}, origin=str(path))
-    if path.suffix not in SUFFIXES or path.exists() or not path.parent.is_dir():
-        headline = Message.INVALID_CONFIGURATION.format(origin=path)
-        raise InvalidConfigurationError(headline, [Message.CONFIGURATION_NOT_NEW])
-
-
-def write_configuration(
-    path: Path, config: RetrievalConfig, *, description: str
-) -> NamedConfiguration:
-    """Write a configuration to a new file, without the fields that have their default values.
-
-    Args:
-        path: The file; its name is the configuration's name.
-        config: The configuration to write.
-        description: One sentence for people.
-
-    Raises:
-        InvalidConfigurationError: See `check_new_configuration`; or it cannot be written.
-    """
-    check_new_configuration(path)
-    named = NamedConfiguration(name=path.stem, description=description, retrieval=config)
-    text = yaml.safe_dump(
-        named.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
-    )
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        headline = Message.INVALID_CONFIGURATION.format(origin=path)
-        raise InvalidConfigurationError(headline, [Message.CONFIGURATION_NOT_NEW]) from error
-    return named
-
-
 def read_yaml(path: Path, *, headline: str) -> Any:
     """Read a YAML file.
 

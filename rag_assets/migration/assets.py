@@ -83,12 +83,9 @@ def numbers(status: MigrationStatus) -> dict[str, Any]:
         "failed_notes": total.failed,
         **{f"pending_{model.name}": model.pending_notes for model in status.models},
         **{f"percent_{model.name}": model.percent for model in status.models},
-        **_quality("", status.quality),
-        **_quality("baseline_", status.baseline_quality),
-        "notes_per_minute": status.pace.notes_per_minute,
+        **_quality(status.quality),
         **{
-            f"vectors_per_minute_{model}": rate
-            for model, rate in status.pace.vectors_per_minute.items()
+            f"vectors_per_minute_{model}": rate for model, rate in status.vectors_per_minute.items()
         },
         "minutes_left": status.minutes_left,
         "closed_gates": len(status.closed),
@@ -96,11 +93,11 @@ def numbers(status: MigrationStatus) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _quality(prefix: str, quality: Quality | None) -> dict[str, float | None]:
+def _quality(quality: Quality | None) -> dict[str, float | None]:
     if quality is None or quality.is_stale:
         return {}
     return {
-        f"{prefix}hit_rate_at_10": quality.hit_rate_at_10,
-        f"{prefix}mrr": quality.mrr,
-        f"{prefix}latency_p95_ms": quality.latency_p95_ms,
+        "hit_rate_at_10": quality.hit_rate_at_10,
+        "mrr": quality.mrr,
+        "latency_p95_ms": quality.latency_p95_ms,
     }

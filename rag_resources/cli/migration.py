@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rag_resources.store.migration_status import MigrationStatus
 
 _KEYS = (
-    *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "baseline"),
-    *("floor", "pace", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving", "hold"),
+    *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "floor"),
+    *("vectorsPerMinute", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving", "hold"),
 )
 """Keys of the JSON output after `database`, in this order."""
 
@@ -69,14 +69,21 @@ def _show(found: "MigrationStatus", settings: "Settings") -> None:
 def _as_json(found: "MigrationStatus", settings: "Settings") -> dict[str, Any]:
     serving, hold = found.serving, found.hold
     return {
-        **picked(found, "read_at", "is_working", "is_complete", "minutes_left", "ready_at", "pace"),
+        **picked(
+            found,
+            "read_at",
+            "is_working",
+            "is_complete",
+            "minutes_left",
+            "ready_at",
+            "vectors_per_minute",
+        ),
         "months": [{"month": month.month, **_month(month)} for month in found.months],
         "total": _month(found.total) if found.months else None,
         "models": [_model(model) for model in found.models],
         "errors": [picked(kind, "stage", "model", "count", "examples") for kind in found.errors],
-        "lastBatches": [_batch(batch) for batch in found.last_batches.values()],
+        "lastBatches": [_batch(batch) for batch in found.batches],
         "quality": _quality(found.quality),
-        "baseline": _quality(found.baseline_quality),
         "floor": settings.migration_floor,
         "serving": serving
         and picked(serving, "configuration", "model") | {"since": found.serving_since},
@@ -87,8 +94,7 @@ def _as_json(found: "MigrationStatus", settings: "Settings") -> dict[str, Any]:
 def _month(month: "MonthProgress") -> dict[str, Any]:
     return picked(
         month,
-        *("notes", "chunked", "percent_chunked", "failures", "migrated", "remaining"),
-        *("percent_migrated", "expired"),
+        *("notes", "chunked", "migrated", "remaining", "percent_migrated"),
         pending_notes="pending",
         failed_notes="failed",
     )

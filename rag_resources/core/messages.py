@@ -702,7 +702,6 @@ class Message:
     EXPERIMENT_UNSTABLE: Template
     HELP_EXPERIMENT: Template
     HELP_EXPERIMENT_FILE: Template
-    CONFIGURATION_NOT_NEW: Template
     HELP_FUSION_TAG: Template
     CALIBRATE_PROGRESS: Template
     CALIBRATE_TITLE: Template
@@ -1592,14 +1591,12 @@ class Message:
     MIGRATION_NO_NOTES: Template
     MIGRATION_TOTAL: Template
     MIGRATION_OUTDATED: Template
-    MIGRATION_EXPIRED: Template
     MIGRATION_FAILED_NOTES: Template
     MIGRATION_CLOSED: Template
     MIGRATION_IDLE: Template
     MIGRATION_COMPLETE: Template
     MIGRATION_READY_AT: Template
     MIGRATION_NO_ETA: Template
-    MIGRATION_PACE_NOTES: Template
     MIGRATION_PACE_VECTORS: Template
     MIGRATION_PACE: Template
     MIGRATION_SERVES_NOTHING: Template
@@ -1607,9 +1604,6 @@ class Message:
     MIGRATION_QUALITY: Template
     MIGRATION_BATCHES: Template
     MIGRATION_ERRORS: Template
-    MIGRATION_NOW: Template
-    MIGRATION_LAST_BATCH: Template
-    MIGRATION_BASELINE: Template
     MIGRATION_AFTER_BATCH: Template
     MIGRATION_DISTURBED: Template
     MIGRATION_GATE_OPEN: Template

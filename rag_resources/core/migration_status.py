@@ -6,15 +6,8 @@ Reading those belongs in `store.migration_status`; interim quality tests in `cor
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from rag_resources.core.evidence import Evidence
-
-IDLE_S = 60.0
-"""A longer pause between transactions counts as idle time, not as work."""
-
-MIN_NOTES = 10
-"""Fewest notes from which a pace is computed."""
 
 LONGEST_MINUTES = 365 * 24 * 60.0
 """Longest time left that is reported: one year."""
@@ -29,11 +22,7 @@ class MonthProgress:
         notes: Notes that have not expired; these are to be migrated.
         chunked: Notes with chunks, made with any settings.
         migrated: Notes chunked with the current settings.
-        sound: Migrated notes without an error in any chunk.
         failed: Notes that could not be chunked, or with an error in some chunk.
-        refused: Notes that could not be chunked and are not migrated.
-        expired: Expired notes; not included in `notes`.
-        failures: Texts that could not be indexed; a note may have several.
         pending: Chunked notes that wait for their vectors, by model.
     """
 
@@ -41,22 +30,13 @@ class MonthProgress:
     notes: int
     chunked: int
     migrated: int
-    sound: int = 0
     failed: int = 0
-    refused: int = 0
-    expired: int = 0
-    failures: int = 0
     pending: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def remaining(self) -> int:
         """Notes still to migrate, including those chunked with other settings."""
         return self.notes - self.migrated
-
-    @property
-    def percent_chunked(self) -> float:
-        """Percentage of notes with chunks."""
-        return percent(self.chunked, self.notes)
 
     @property
     def percent_migrated(self) -> float:
@@ -74,7 +54,6 @@ class ModelProgress:
         chunks: Number of chunks of all notes.
         pending_notes: Chunked notes that lack some vectors.
         pending_chunks: Chunks of those notes.
-        pending_sound_chunks: Chunks of those pending notes that have no error.
     """
 
     name: str
@@ -83,7 +62,6 @@ class ModelProgress:
     serves: bool = False
     pending_notes: int = 0
     pending_chunks: int = 0
-    pending_sound_chunks: int = 0
 
     @property
     def current_chunks(self) -> int:
@@ -97,14 +75,6 @@ class ModelProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkingWork:
-    """Notes that one transaction chunked, and when it began."""
-
-    started_at: datetime
-    notes: int
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddingWork:
     """Vectors that one transaction made, and its time."""
 
@@ -115,29 +85,12 @@ class EmbeddingWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """The speed of the latest work, whenever it was done.
-
-    Attributes:
-        notes_per_minute: Notes chunked per minute; None if too few were.
-        vectors_per_minute: By model; models without vectors are missing.
-    """
-
-    notes_per_minute: float | None
-    vectors_per_minute: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Quality:
     """The results of the golden questions.
 
     Attributes:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
-        total_queries: None for what a batch was compared with, which is measured on the questions
-            that both have in common; their number is not stored.
-        mrr: None if only the hit rate is known, as of what a batch was compared with.
-        latency_p95_ms: Likewise.
         is_disturbed: Whether a question could not be asked in full.
         evidence: Whether the evaluation is current, aged or stale; None after a batch.
     """
@@ -145,10 +98,10 @@ class Quality:
     configuration: str | None
     model: str
     measured_at: datetime
-    total_queries: int | None
+    total_queries: int
     hit_rate_at_10: float
-    mrr: float | None
-    latency_p95_ms: float | None
+    mrr: float
+    latency_p95_ms: float
     is_disturbed: bool = False
     evidence: Evidence | None = None
 
@@ -173,38 +126,12 @@ def total_progress(months: Sequence[MonthProgress], label: str) -> MonthProgress
         notes=sum(month.notes for month in months),
         chunked=sum(month.chunked for month in months),
         migrated=sum(month.migrated for month in months),
-        sound=sum(month.sound for month in months),
         failed=sum(month.failed for month in months),
-        refused=sum(month.refused for month in months),
-        expired=sum(month.expired for month in months),
-        failures=sum(month.failures for month in months),
         pending={
             model: sum(month.pending[model] for month in months)
             for model in (months[0].pending if months else ())
         },
     )
-
-
-def notes_per_minute(work: Iterable[ChunkingWork]) -> float | None:
-    """Return how many notes are chunked per minute of work.
-
-    A transaction is taken to last until the next one begins, if that is at most `IDLE_S` later.
-    Otherwise there was a pause, such as the embedding between two batches, and its notes are left
-    out.
-
-    Args:
-        work: The latest transactions, in any order.
-
-    Returns:
-        None for fewer than `MIN_NOTES` notes, or if they took no time.
-    """
-    notes, seconds = 0, 0.0
-    for one, following in pairwise(sorted(work, key=lambda item: item.started_at)):
-        took = (following.started_at - one.started_at).total_seconds()
-        if took <= IDLE_S:
-            notes += one.notes
-            seconds += took
-    return 60 * notes / seconds if notes >= MIN_NOTES and seconds else None
 
 
 def vectors_per_minute(work: Iterable[EmbeddingWork]) -> dict[str, float]:
@@ -238,34 +165,29 @@ def _busy_seconds(work: Iterable[EmbeddingWork]) -> float:
     return busy.total_seconds()
 
 
-def minutes_left(total: MonthProgress, models: Sequence[ModelProgress], pace: Pace) -> float | None:
-    """Return how long the rest takes at the latest pace: first chunking, then model by model.
+def minutes_left(
+    total: MonthProgress, models: Sequence[ModelProgress], vectors_per_minute: Mapping[str, float]
+) -> float | None:
+    """Return how long the vectors of the rest take at the latest pace, model by model.
 
     Notes still to be chunked are assumed to have the average number of chunks, with two vectors
-    each. Texts with errors are left out, since they wait for a person.
+    each; chunking itself takes little time.
 
     Args:
         total: The progress of all months together.
         models: The models that embed every chunk.
-        pace: The pace of the latest work.
+        vectors_per_minute: The pace of the latest work, by model.
 
     Returns:
         Minutes. None if there is nothing left to do, if a pace is unknown, or if the time exceeds
         `LONGEST_MINUTES`.
     """
-    notes = total.remaining - total.refused
     chunks_per_note = models[0].chunks / total.chunked if models and total.chunked else 1.0
-    work: list[tuple[float, float | None]] = [(notes, pace.notes_per_minute)]
-    for model in models:
-        waiting = model.pending_sound_chunks if model.state else model.chunks
-        vectors = 2 * (waiting + notes * chunks_per_note)
-        work.append((vectors, pace.vectors_per_minute.get(model.name)))
-    left = [(amount, rate) for amount, rate in work if amount > 0]
-    if not left:
-        return None
     minutes = 0.0
-    for amount, rate in left:
-        if rate is None:
+    for model in models:
+        waiting = model.pending_chunks if model.state else model.chunks
+        vectors = 2 * (waiting + total.remaining * chunks_per_note)
+        if vectors and model.name not in vectors_per_minute:
             return None
-        minutes += amount / rate
-    return minutes if minutes <= LONGEST_MINUTES else None
+        minutes += vectors / vectors_per_minute.get(model.name, 1.0)
+    return minutes if 0 < minutes <= LONGEST_MINUTES else None

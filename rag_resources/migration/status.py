@@ -53,16 +53,18 @@ def read_status(database: Database, settings: Settings) -> MigrationStatus:
             settings.embedding_models,
             chunking_hash=chunking_hash(settings.chunking),
         )
-    quoted = [item for item in (status.evaluation, status.baseline) if item]
+    evaluation = status.evaluation
+    if evaluation is None:
+        return status
     with database.transaction() as connection:
         evidence = count_and_read_evidence(
             connection,
-            quoted,
+            [evaluation],
             load_configurations(settings.configuration_folders),
             gate=settings.gate,
             settings=settings.search,
         )
-    return replace(status, evidence=evidence)
+    return replace(status, evidence=evidence[evaluation.evaluation_id])
 
 
 def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
@@ -95,7 +97,6 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
     ]
     for count, message in (
         (total.chunked - total.migrated, Message.MIGRATION_OUTDATED),
-        (total.expired, Message.MIGRATION_EXPIRED),
         (total.failed, Message.MIGRATION_FAILED_NOTES),
     ):
         if count:
@@ -104,7 +105,10 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
     current = f"{status.read_at.astimezone(UTC):%Y-%m}"
     said.extend(_outside(left, first_month, current))
     said.append(_serving(status))
-    pace = [*_pace(status)]
+    pace = [
+        Message.MIGRATION_PACE_VECTORS.format(rate=rate, model=model)
+        for model, rate in status.vectors_per_minute.items()
+    ]
     if pace:
         said.append(Message.MIGRATION_PACE.format(pace=", ".join(pace)))
     if not left or any(first_month <= month <= current for month in left):
@@ -144,13 +148,6 @@ def _serving(status: MigrationStatus) -> str:
     )
 
 
-def _pace(status: MigrationStatus) -> Iterator[str]:
-    if status.pace.notes_per_minute:
-        yield Message.MIGRATION_PACE_NOTES.format(rate=status.pace.notes_per_minute)
-    for model, rate in status.pace.vectors_per_minute.items():
-        yield Message.MIGRATION_PACE_VECTORS.format(rate=rate, model=model)
-
-
 def _prospect(status: MigrationStatus) -> Iterator[str]:
     """Say when the migration will be done, or what blocks it."""
     if status.is_complete:
@@ -184,7 +181,7 @@ def _months_table(status: MigrationStatus) -> ReportTable:
                 str(month.migrated),
                 f"{month.percent_migrated:.2f}",
                 *(str(month.pending[model]) for model in models),
-                str(month.failures),
+                str(month.failed),
             )
             for month in rows
         ),
@@ -217,15 +214,10 @@ def _models_table(status: MigrationStatus) -> ReportTable:
 
 
 def _quality_table(status: MigrationStatus) -> ReportTable:
-    serves = status.quality is not None and status.quality.configuration is not None
-    found = (
-        (Message.MIGRATION_NOW if serves else Message.MIGRATION_LAST_BATCH, status.quality),
-        (Message.MIGRATION_BASELINE, status.baseline_quality),
-    )
+    quality = status.quality
     return ReportTable(
         Message.MIGRATION_QUALITY,
         (
-            "",
             Message.COLUMN_OF,
             "Hit_Rate@10",
             "MRR",
@@ -233,23 +225,22 @@ def _quality_table(status: MigrationStatus) -> ReportTable:
             Message.COLUMN_QUERIES,
             Message.COLUMN_MEASURED,
         ),
-        tuple(_quality_row(label, quality) for label, quality in found if quality),
+        (_quality_row(quality),) if quality else (),
     )
 
 
-def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
+def _quality_row(quality: Quality) -> tuple[str, ...]:
     measured = quality.configuration or Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
     if quality.is_disturbed:
         measured = Message.MIGRATION_DISTURBED.format(measured=measured)
     if quality.evidence and not quality.evidence.is_current:
-        label = f"{label} ({EVIDENCE_WORDS[quality.evidence.state]})"
+        measured = f"{measured} ({EVIDENCE_WORDS[quality.evidence.state]})"
     return (
-        label,
         measured,
         f"{quality.hit_rate_at_10:.3f}",
-        _ABSENT if quality.mrr is None else f"{quality.mrr:.3f}",
-        _ABSENT if quality.latency_p95_ms is None else f"{quality.latency_p95_ms:.0f}",
-        _ABSENT if quality.total_queries is None else str(quality.total_queries),
+        f"{quality.mrr:.3f}",
+        f"{quality.latency_p95_ms:.0f}",
+        str(quality.total_queries),
         _utc(quality.measured_at),
     )
 
@@ -272,7 +263,7 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
                 gate_words(batch),
                 batch.reason,
             )
-            for batch in status.last_batches.values()
+            for batch in status.batches
         ),
         is_prose=True,
     )

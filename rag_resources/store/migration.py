@@ -180,18 +180,11 @@ def write_batch(
     )
 
 
-def list_batches(connection: Connection, *, limit: int) -> list[StoredBatch]:
-    """Return the latest batches of all migrations, oldest first."""
-    return [_stored(row) for row in queries().list_batches(connection, row_limit=limit)]
-
-
 def latest_batches(
-    connection: Connection, models: Sequence[str], *, chunking_hash: str, limit: int
+    connection: Connection, models: Sequence[str], *, chunking_hash: str
 ) -> list[StoredBatch]:
-    """Return the latest batches of the given models, at most `limit` of each, oldest first."""
-    rows = queries().latest_batches(
-        connection, models=list(models), chunking_hash=chunking_hash, row_limit=limit
-    )
+    """Return the latest batch of each given model that has one, oldest first."""
+    rows = queries().latest_batches(connection, models=list(models), chunking_hash=chunking_hash)
     return [_stored(row) for row in rows]
 
 

@@ -4,7 +4,7 @@ Conclusions from it belong in `core.migration_status`; counts of stored rows in 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,14 +12,11 @@ from uuid import UUID
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence
 from rag_resources.core.migration_status import (
-    ChunkingWork,
     EmbeddingWork,
     ModelProgress,
     MonthProgress,
-    Pace,
     Quality,
     minutes_left,
-    notes_per_minute,
     total_progress,
     vectors_per_minute,
 )
@@ -30,12 +27,10 @@ from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import Hold, current_hold
 from rag_resources.store.migration import (
     StoredBatch,
-    evaluation_to_compare_with,
     latest_batches,
 )
 from rag_resources.store.promotions import Promotion, current_promotion, serving_since
 
-SHOWN_BATCHES = 48
 EXAMPLES = 3
 PACE_TRANSACTIONS = 50
 WORK_MEMORY = "64MB"
@@ -84,15 +79,14 @@ class MigrationStatus:
         models: The configured models, and others that still get vectors of every chunk.
         configured_models: Names of the models whose vectors are assets.
         errors: By stage and model.
-        batches: The latest batches of each configured model, oldest first.
+        batches: The latest batch of each configured model that has one, oldest first.
         serving: The current promotion; None before the first one.
         serving_since: Since when its configuration has served without a break.
         evaluation: The latest evaluation of the promoted configuration, if there is one.
-        baseline: What the next batch will be compared with: what serves.
         hold: A person's hold; None if there is none.
-        pace: The speed of the latest work, whenever it was done.
+        vectors_per_minute: The speed of the latest work, whenever it was done, by model.
         is_working: Whether anything was done just now or is being done.
-        evidence: Whether `evaluation` and `baseline` are current, aged or stale, by id.
+        evidence: Whether `evaluation` is current, aged or stale; None if it was not judged.
     """
 
     read_at: datetime
@@ -103,12 +97,11 @@ class MigrationStatus:
     batches: tuple[StoredBatch, ...]
     serving: Promotion | None
     evaluation: StoredEvaluation | None
-    baseline: StoredEvaluation | None
     hold: Hold | None
-    pace: Pace
+    vectors_per_minute: Mapping[str, float]
     is_working: bool
     serving_since: datetime | None = None
-    evidence: Mapping[UUID, Evidence] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
     @property
     def total(self) -> MonthProgress:
@@ -116,16 +109,11 @@ class MigrationStatus:
         return total_progress(self.months, "total")
 
     @property
-    def last_batches(self) -> Mapping[str, StoredBatch]:
-        """The last batch of each model that has one."""
-        return {batch.model: batch for batch in self.batches}
-
-    @property
     def closed(self) -> tuple[StoredBatch, ...]:
         """The last batches that keep the next one from starting."""
         return tuple(
             batch
-            for batch in self.last_batches.values()
+            for batch in self.batches
             if batch.gate == "closed" and batch.overridden_at is None
         )
 
@@ -141,39 +129,21 @@ class MigrationStatus:
     @property
     def quality(self) -> Quality | None:
         """The latest measurement: after the last batch, or of the promoted configuration."""
-        batch = self._measured_batch
-        if batch:
-            return _quality_of_batch(batch)
-        return self._quality_of(self.evaluation) if self.evaluation else None
-
-    @property
-    def baseline_quality(self) -> Quality | None:
-        """What the latest measurement is compared with; for a batch, over common questions."""
-        batch, baseline = self._measured_batch, self.baseline
-        if batch is None:
-            return self._quality_of(baseline) if baseline else None
-        if batch.baseline_hit_rate_at_10 is None:
-            return None
-        is_known = baseline is not None and baseline.evaluation_id == batch.baseline_id
-        return Quality(
-            baseline.configuration if baseline and is_known else None,
-            baseline.model if baseline and is_known else batch.model,
-            batch.finished_at,
-            None,
-            batch.baseline_hit_rate_at_10,
-            mrr=None,
-            latency_p95_ms=None,
-        )
-
-    @property
-    def _measured_batch(self) -> StoredBatch | None:
-        """The last batch, if nothing was evaluated since."""
         [batch] = self.batches[-1:] or [None]
-        is_older = batch and self.evaluation and self.evaluation.created_at > batch.finished_at
-        return None if is_older else batch
-
-    def _quality_of(self, evaluation: StoredEvaluation) -> Quality:
-        return replace(quality_of(evaluation), evidence=self.evidence.get(evaluation.evaluation_id))
+        own = self.evaluation
+        if own is None or (batch and batch.finished_at >= own.created_at):
+            return _quality_of_batch(batch) if batch else None
+        return Quality(
+            own.configuration,
+            own.model,
+            own.created_at,
+            own.total_queries,
+            own.hit_rate_at_10,
+            own.mrr,
+            own.latency_p95_ms,
+            own.is_disturbed,
+            self.evidence,
+        )
 
     @property
     def minutes_left(self) -> float | None:
@@ -181,7 +151,7 @@ class MigrationStatus:
         if not self.is_working or self.hold or self.closed:
             return None
         configured = [model for model in self.models if model.name in self.configured_models]
-        return minutes_left(self.total, configured, self.pace)
+        return minutes_left(self.total, configured, self.vectors_per_minute)
 
     @property
     def ready_at(self) -> datetime | None:
@@ -210,11 +180,9 @@ def read_migration_status(
     found = _models(connection, models, queues, activity.chunks, serving)
     months = _months(connection, found, queues, chunking_hash)
     found = tuple(_never_used(model, months) if model.state is None else model for model in found)
-    batches = latest_batches(connection, models, chunking_hash=chunking_hash, limit=SHOWN_BATCHES)
-    chunking = _chunking_work(connection)
+    batches = latest_batches(connection, models, chunking_hash=chunking_hash)
     embedding = _embedding_work(connection, models)
     done_at = [
-        *(item.started_at for item in chunking),
         *(item.finished_at for item in embedding),
         *(batch.finished_at for batch in batches[-1:]),
     ]
@@ -228,9 +196,8 @@ def read_migration_status(
         batches=tuple(batches),
         serving=serving,
         evaluation=latest_evaluation(connection, serving.configuration) if serving else None,
-        baseline=evaluation_to_compare_with(connection),
         hold=current_hold(connection),
-        pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
+        vectors_per_minute=vectors_per_minute(embedding),
         is_working=activity.is_working or idle <= RECENT,
         serving_since=serving_since(connection),
     )
@@ -238,20 +205,6 @@ def read_migration_status(
     if left is None or activity.is_working or idle <= max(START, timedelta(minutes=left)):
         return status
     return replace(status, is_working=False)
-
-
-def quality_of(evaluation: StoredEvaluation) -> Quality:
-    """Return the quality that an evaluation measured."""
-    return Quality(
-        evaluation.configuration,
-        evaluation.model,
-        evaluation.created_at,
-        evaluation.total_queries,
-        evaluation.hit_rate_at_10,
-        evaluation.mrr,
-        evaluation.latency_p95_ms,
-        evaluation.is_disturbed,
-    )
 
 
 def _quality_of_batch(batch: StoredBatch) -> Quality:
@@ -280,11 +233,7 @@ def _months(
             notes=row.notes,
             chunked=row.chunked,
             migrated=row.migrated,
-            sound=row.sound,
             failed=row.failed,
-            refused=row.refused,
-            expired=row.expired,
-            failures=row.failures,
             pending={
                 # Nothing is queued for a model that was never used: it lacks the vectors of all.
                 model.name: pending.get((row.month, model.name), 0) if model.state else row.chunked
@@ -312,7 +261,6 @@ def _models(
             serves=serving is not None and serving.model == name,
             pending_notes=sum(row.notes for row in queues if row.model == name),
             pending_chunks=sum(row.chunks for row in queues if row.model == name),
-            pending_sound_chunks=sum(row.sound_chunks for row in queues if row.model == name),
         )
         for name in dict.fromkeys((*names, *states))
     )
@@ -324,7 +272,6 @@ def _never_used(model: ModelProgress, months: Sequence[MonthProgress]) -> ModelP
         model,
         pending_notes=sum(month.pending[model.name] for month in months),
         pending_chunks=model.chunks,
-        pending_sound_chunks=model.chunks,
     )
 
 
@@ -335,11 +282,6 @@ def _errors(connection: Connection) -> tuple[ErrorKind, ...]:
         example = ErrorExample(row.note_id, row.external_id, restored(row.error))
         examples.setdefault(kind, []).append(example)
     return tuple(ErrorKind(*kind, tuple(found)) for kind, found in examples.items())
-
-
-def _chunking_work(connection: Connection) -> list[ChunkingWork]:
-    rows = queries().latest_chunking_work(connection, row_limit=PACE_TRANSACTIONS)
-    return [ChunkingWork(*row) for row in rows]
 
 
 def _embedding_work(connection: Connection, models: Sequence[str]) -> list[EmbeddingWork]:

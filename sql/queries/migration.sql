@@ -88,27 +88,16 @@ ON CONFLICT (model, run_id) DO UPDATE
         degraded_queries = excluded.degraded_queries,
         override_reason = NULL, overridden_at = NULL, override_run_id = NULL;
 
--- name: list_batches
--- The latest batches of all migrations, oldest first.
--- params:  row_limit int
--- returns: the columns of migration_batches
-SELECT l.* FROM (
-    SELECT b.* FROM migration_batches AS b WHERE b.tenant_id = current_tenant()
-    ORDER BY b.finished_at DESC, b.id DESC LIMIT :row_limit
-) AS l ORDER BY l.finished_at, l.id;
-
 -- name: latest_batches
--- The latest batches of the given models under one chunking hash, oldest first.
--- params:  models text[], chunking_hash text, row_limit int (of each model)
+-- The latest batch of each given model under one chunking hash, oldest first.
+-- params:  models text[], chunking_hash text
 -- returns: the columns of migration_batches
 -- index:   migration_batches_latest_idx
-WITH numbered AS (
-    SELECT b.*, row_number() OVER (PARTITION BY b.model ORDER BY b.finished_at DESC, b.id DESC) AS recency
-    FROM migration_batches AS b
+SELECT l.* FROM (
+    SELECT DISTINCT ON (b.model) b.* FROM migration_batches AS b
     WHERE b.tenant_id = current_tenant() AND b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
-)
-
-SELECT n.* FROM numbered AS n WHERE n.recency <= :row_limit ORDER BY n.finished_at, n.id;
+    ORDER BY b.model, b.finished_at DESC, b.id DESC
+) AS l ORDER BY l.finished_at, l.id;
 
 -- name: closed_batches
 -- The last batch of each given model and tenant, if it closed the gate and nobody has overridden it. All tenants count,

@@ -6,13 +6,10 @@ import pytest
 
 from rag_resources.core.durations import duration
 from rag_resources.core.migration_status import (
-    ChunkingWork,
     EmbeddingWork,
     ModelProgress,
     MonthProgress,
-    Pace,
     minutes_left,
-    notes_per_minute,
     percent,
     total_progress,
     vectors_per_minute,
@@ -48,13 +45,13 @@ def test_only_all_of_it_is_100_percent() -> None:
 def test_months_add_up_model_by_model() -> None:
     total = total_progress(
         [
-            MonthProgress("2026-04", 10, 8, 6, 5, 2, 1, 3, 4, {"a": 1, "b": 0}),
-            MonthProgress("2026-05", 20, 9, 7, 6, 1, 0, 1, 1, {"a": 2, "b": 5}),
+            MonthProgress("2026-04", 10, 8, 6, 2, {"a": 1, "b": 0}),
+            MonthProgress("2026-05", 20, 9, 7, 1, {"a": 2, "b": 5}),
         ],
         "total",
     )
-    assert total == MonthProgress("total", 30, 17, 13, 11, 3, 1, 4, 5, {"a": 3, "b": 5})
-    assert (total.remaining, total.percent_chunked, total.percent_migrated) == (17, 56.66, 43.33)
+    assert total == MonthProgress("total", 30, 17, 13, 3, {"a": 3, "b": 5})
+    assert (total.remaining, total.percent_migrated) == (17, 43.33)
     assert total_progress([], "total").percent_migrated == 100
 
 
@@ -66,33 +63,6 @@ def test_chunks_of_queued_notes_have_no_current_vectors() -> None:
 
 
 # --- Pace ---------------------------------------------------------------------------------------
-
-
-def chunked(*starts: float, notes: int = 1, day: int = 0) -> list[ChunkingWork]:
-    return [ChunkingWork(after(start) + timedelta(days=day), notes) for start in starts]
-
-
-def test_a_night_between_two_notes_does_not_slow_the_pace_down() -> None:
-    """Twelve notes every two seconds, a night's pause, and the same again: still 30 a minute."""
-    evening, morning = chunked(*range(0, 24, 2)), chunked(*range(0, 24, 2), day=1)
-    assert notes_per_minute(evening) == pytest.approx(30)
-    assert notes_per_minute([*morning, *evening]) == pytest.approx(30)
-
-
-def test_notes_of_a_transaction_took_until_the_next_one() -> None:
-    """25 in 2 s and 5 in 4 s; how long the last 7 took is not known."""
-    work = [*chunked(0, notes=25), *chunked(2, notes=5), *chunked(6, notes=7)]
-    assert notes_per_minute(work) == pytest.approx(60 * 30 / 6)
-
-
-def test_a_handful_of_notes_says_nothing_of_a_pace() -> None:
-    assert notes_per_minute([]) is None
-    assert notes_per_minute(chunked(0, notes=500)) is None
-    assert notes_per_minute(chunked(*range(10))) is None
-    assert notes_per_minute(chunked(*range(11))) == pytest.approx(60)
-    assert notes_per_minute(chunked(*range(0, 5000, 61))) is None
-    assert notes_per_minute(chunked(*range(0, 5000, 60))) == pytest.approx(1)
-    assert notes_per_minute(chunked(*[0] * 50)) is None
 
 
 def test_vectors_are_counted_by_the_time_of_work_alone() -> None:
@@ -115,45 +85,36 @@ def test_no_vectors_or_no_time_is_no_pace() -> None:
 # --- Time left ----------------------------------------------------------------------------------
 
 
-def test_the_rest_takes_its_chunks_and_its_vectors() -> None:
-    """100 notes to chunk at 50 a minute; 2 chunks a note, so 2 × (30 + 200) vectors at 230."""
+def test_the_rest_takes_its_vectors() -> None:
+    """100 notes to chunk, 2 chunks a note: 2 × (30 + 200) vectors at 230 a minute."""
     total = month(notes=300, chunked=200, migrated=200)
-    model = ModelProgress("a", 400, "building", False, 20, 35, 30)
-    pace = Pace(50.0, {"a": 230.0})
-    assert minutes_left(total, [model], pace) == pytest.approx(2 + 2)
+    model = ModelProgress("a", 400, "building", False, 20, 30)
+    assert minutes_left(total, [model], {"a": 230.0}) == pytest.approx(2)
     other = ModelProgress("b", 400)
-    both = Pace(50.0, {"a": 230.0, "b": 1200.0})
-    assert minutes_left(total, [model, other], both) == pytest.approx(4 + 1)
-    assert minutes_left(total, [model, other], pace) is None
-
-
-def test_what_has_an_error_is_not_waited_for() -> None:
-    total = month(notes=10, chunked=8, migrated=8, sound=8, failed=2, refused=2)
-    model = ModelProgress("a", 16, "building", False, 1, 2, 0)
-    assert minutes_left(total, [model], Pace(10.0, {"a": 10.0})) is None
+    both = {"a": 230.0, "b": 1200.0}
+    assert minutes_left(total, [model, other], both) == pytest.approx(2 + 1)
+    assert minutes_left(total, [model, other], {"a": 230.0}) is None
 
 
 def test_nothing_left_needs_no_pace_and_has_no_end() -> None:
     total = month(notes=8, chunked=8, migrated=8)
-    assert minutes_left(total, [ModelProgress("a", 16, "building")], Pace(None, {})) is None
-    waiting = ModelProgress("a", 16, "building", False, 4, 8, 8)
-    assert minutes_left(total, [waiting], Pace(None, {"a": 8.0})) == pytest.approx(2)
-    assert minutes_left(month(notes=8), [waiting], Pace(None, {"a": 8.0})) is None
+    assert minutes_left(total, [ModelProgress("a", 16, "building")], {}) is None
+    waiting = ModelProgress("a", 16, "building", False, 4, 8)
+    assert minutes_left(total, [waiting], {"a": 8.0}) == pytest.approx(2)
+    assert minutes_left(total, [waiting], {}) is None
 
 
 def test_before_the_first_chunk_a_note_is_taken_for_one() -> None:
-    """5 notes at 10 a minute, then two vectors of each at 4 a minute; of one note alike."""
-    pace = Pace(10.0, {"a": 4.0})
+    """Two vectors of each of 5 notes at 4 a minute."""
     model = ModelProgress("a", 0, "building")
-    assert minutes_left(month(notes=5), [model], pace) == pytest.approx(0.5 + 2.5)
-    assert minutes_left(month(notes=1), [model], pace) == pytest.approx(0.1 + 0.5)
-    assert minutes_left(month(notes=5), [], pace) == pytest.approx(0.5)
+    assert minutes_left(month(notes=5), [model], {"a": 4.0}) == pytest.approx(2.5)
 
 
 def test_nothing_is_said_of_more_than_a_year() -> None:
     year = 365 * 24 * 60
-    assert minutes_left(month(notes=year), [], Pace(1.0, {})) == year
-    assert minutes_left(month(notes=year + 1), [], Pace(1.0, {})) is None
+    model = ModelProgress("a", 0, "building")
+    assert minutes_left(month(notes=year), [model], {"a": 2.0}) == year
+    assert minutes_left(month(notes=year + 1), [model], {"a": 2.0}) is None
 
 
 # --- In words -----------------------------------------------------------------------------------
