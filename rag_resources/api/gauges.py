@@ -95,8 +95,7 @@ class _Now(Collector):
         for evaluation in self._application.evaluations.latest_of_each():
             label = [evaluation.configuration]
             families["rag_hit_rate_at_10"].add_metric(label, evaluation.hit_rate_at_10)
-            if evaluation.served_hit_rate is not None:
-                families["rag_served_hit_rate"].add_metric(label, evaluation.served_hit_rate)
+            families["rag_served_hit_rate"].add_metric(label, evaluation.served_hit_rate)
             if evaluation.gate in _GATES:  # A disturbed evaluation has no verdict.
                 families["rag_gate"].add_metric(label, _GATES[evaluation.gate])
             p95 = evaluation.latency_p95_ms / 1_000

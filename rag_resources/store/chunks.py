@@ -164,9 +164,8 @@ def refresh_statistics(connection: Connection) -> None:
     queries().lock_lexeme_statistics(connection)
     (found,) = queries().compare_statistics(connection)
     if found.wrong:
-        queries().recount_lexeme_statistics(connection)
-    else:
-        queries().refresh_lexeme_statistics(connection)
+        queries().recount_words(connection)
+    queries().refresh_lexeme_statistics(connection)
 
 
 def update_statistics(

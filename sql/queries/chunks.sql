@@ -160,63 +160,22 @@ ON CONFLICT (tenant_id) DO UPDATE
         chunk_count = excluded.chunk_count, average_lexeme_occurrences = excluded.average_lexeme_occurrences,
         lexeme_occurrences = excluded.lexeme_occurrences, refreshed_at = excluded.refreshed_at;
 
--- name: recount_lexeme_statistics!
--- Count the words of all chunks anew; only rows that changed are written. If there is one tenant, ts_stat counts them,
--- which takes a third of the time.
-WITH tenants AS MATERIALIZED (
-    SELECT (SELECT min(c.tenant_id) FROM chunks AS c) AS first, (SELECT max(c.tenant_id) FROM chunks AS c) AS last
+-- name: recount_words!
+-- Let the next refresh count the words of all chunks anew, whatever is counted already.
+WITH counted AS (
+    DELETE FROM lexeme_statistics
 ),
 
-fresh AS MATERIALIZED (
-    SELECT t.first AS tenant_id, s.word AS lexeme, s.ndoc AS document_count
-    FROM tenants AS t
-    CROSS JOIN LATERAL ts_stat('SELECT tsv FROM chunks') AS s
-    WHERE t.first = t.last
-    UNION ALL
-    SELECT c.tenant_id, l.lexeme, count(*)::integer AS document_count
-    FROM tenants AS t CROSS JOIN chunks AS c CROSS JOIN LATERAL unnest(c.tsv) AS l
-    WHERE t.first <> t.last
-    GROUP BY c.tenant_id, l.lexeme
+sums AS (
+    UPDATE corpus_statistics SET chunk_count = 0, average_lexeme_occurrences = 0, lexeme_occurrences = 0
 ),
 
 taken AS (
     DELETE FROM chunk_word_changes
-),
-
-gone AS (
-    DELETE FROM lexeme_statistics AS l
-    WHERE NOT EXISTS (SELECT FROM fresh AS f WHERE f.tenant_id = l.tenant_id AND f.lexeme = l.lexeme)
-),
-
-written AS (
-    INSERT INTO lexeme_statistics AS l (tenant_id, lexeme, document_count)
-    SELECT f.tenant_id, f.lexeme, f.document_count FROM fresh AS f
-    ON CONFLICT (tenant_id, lexeme) DO UPDATE
-        SET document_count = excluded.document_count
-        WHERE l.document_count <> excluded.document_count
-),
-
-sums AS (
-    SELECT
-        h.tenant_id, count(*) AS chunk_count, avg(h.lexeme_occurrences) AS average_occurrences,
-        sum(h.lexeme_occurrences) AS occurrences
-    FROM chunks AS h GROUP BY h.tenant_id
 )
 
-INSERT INTO corpus_statistics AS s (
-    tenant_id, chunk_count, average_lexeme_occurrences, lexeme_occurrences, refreshed_at
-)
-SELECT
-    coalesce(c.tenant_id, k.tenant_id) AS tenant_id, coalesce(c.chunk_count, 0) AS chunk_count,
-    coalesce(c.average_occurrences, 0) AS average_lexeme_occurrences, coalesce(c.occurrences, 0) AS lexeme_occurrences,
-    now() AS refreshed_at
-FROM sums AS c FULL JOIN corpus_statistics AS k ON k.tenant_id = c.tenant_id
-ON CONFLICT (tenant_id) DO UPDATE
-    SET
-        chunk_count = excluded.chunk_count, average_lexeme_occurrences = excluded.average_lexeme_occurrences,
-        lexeme_occurrences = excluded.lexeme_occurrences, refreshed_at = excluded.refreshed_at
-    -- Writing the row of a tenant makes its cached answers stale.
-    WHERE (s.chunk_count, s.lexeme_occurrences) IS DISTINCT FROM (excluded.chunk_count, excluded.lexeme_occurrences);
+INSERT INTO chunk_word_changes (sign, words, occurrences, tenant_id)
+SELECT 1 AS sign, strip(c.tsv) AS words, c.lexeme_occurrences, c.tenant_id FROM chunks AS c;
 
 -- name: compare_statistics
 -- How far the stored statistics are from the present chunks, judged by the changes since, without reading other rows.

@@ -137,15 +137,14 @@ SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kin
 
 -- name: evaluation_of_serving^
 -- The undisturbed evaluation that represents what serves. It is the first that it was promoted on since it serves, on
--- the golden dataset of the latest promotion, so that repeated promotions do not let its quality drift down. If
--- that one did not measure Hit_Rate@final, it is the newest evaluation that did; else the one of the latest promotion.
--- Another configuration is compared with the newest evaluation of what serves, so with the same index if both are new.
--- Before the first promotion, it is the latest evaluation of the default configuration.
+-- the golden dataset of the latest promotion, so that repeated promotions do not let its quality drift down. Another
+-- configuration is compared with the newest evaluation of what serves, so with the same index if both are new. Before
+-- the first promotion, it is the latest evaluation of the default configuration.
 -- params:  default_configuration text, compared_hash text or null (of the configuration that is compared with it)
 -- returns: the columns of evaluation_results
 -- index:   evaluation_results_latest_idx, evaluation_results_pkey
 WITH latest AS (
-    SELECT p.configuration, p.config_hash, p.evaluation_id, e.golden_hash
+    SELECT p.configuration, p.config_hash, e.golden_hash
     FROM promotions AS p LEFT JOIN evaluation_results AS e ON e.id = p.evaluation_id
     WHERE p.tenant_id = current_tenant()
     ORDER BY p.id DESC LIMIT 1
@@ -157,29 +156,20 @@ references_found AS (
     INNER JOIN promotions AS p ON p.config_hash = l.config_hash
     INNER JOIN evaluation_results AS e ON e.id = p.evaluation_id AND e.golden_hash = l.golden_hash
     WHERE
-        p.tenant_id = current_tenant() AND e.served_hit_rate IS NOT NULL
+        p.tenant_id = current_tenant()
         AND NOT EXISTS (
             SELECT FROM promotions AS o
             WHERE o.tenant_id = current_tenant() AND o.id > p.id AND o.config_hash <> l.config_hash
         )
     UNION ALL
-    SELECT
-        CASE WHEN l.config_hash <> :compared_hash THEN 0 ELSE 2 END AS preference,
-        row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
-    FROM latest AS l
-    INNER JOIN evaluation_results AS e ON e.configuration = l.configuration AND e.config_hash = l.config_hash
+    SELECT 0 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
+    FROM evaluation_results AS e LEFT JOIN latest AS l ON TRUE
     WHERE
-        e.tenant_id = current_tenant() AND e.served_hit_rate IS NOT NULL
-        AND (l.evaluation_id IS NOT NULL OR l.config_hash <> :compared_hash)
-    UNION ALL
-    SELECT 3 AS preference, 1 AS place, l.evaluation_id
-    FROM latest AS l
-    UNION ALL
-    SELECT 4 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
-    FROM evaluation_results AS e
-    WHERE
-        e.tenant_id = current_tenant() AND e.configuration = :default_configuration
-        AND NOT EXISTS (SELECT FROM latest)
+        e.tenant_id = current_tenant()
+        AND CASE
+            WHEN l.configuration IS NULL THEN e.configuration = :default_configuration
+            ELSE (e.configuration, e.config_hash) = (l.configuration, l.config_hash) AND l.config_hash <> :compared_hash
+        END
 )
 
 SELECT e.* FROM references_found AS r INNER JOIN evaluation_results AS e ON e.id = r.evaluation_id
