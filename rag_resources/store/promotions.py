@@ -5,6 +5,7 @@ A promotion with a reason is a rollback: it withdrew the one before it.
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,11 @@ class Promotion:
     evaluation_id: UUID | None
     promoted_at: datetime
     reason: str | None
+
+    @property
+    def served(self) -> tuple[str, str]:
+        """What it let serve: name and hash of the configuration."""
+        return self.configuration, self.config_hash
 
 
 def promote(
@@ -86,10 +92,7 @@ def promote_back(
         False if it serves already; nothing was written.
     """
     current = current_promotion(connection)
-    if current and (current.configuration, current.config_hash) == (
-        configuration,
-        config.config_hash,
-    ):
+    if current and current.served == (configuration, config.config_hash):
         return False
     _insert_promotion(connection, configuration, config, evaluation_id, run_id, reason)
     return True
@@ -102,8 +105,7 @@ def lock_promotions(connection: Connection) -> None:
 
 def current_promotion(connection: Connection) -> Promotion | None:
     """Return the promotion that serves now; None before the first one."""
-    row = queries().current_promotion(connection)
-    return Promotion(*row) if row else None
+    return next(iter(_newest_first(connection, limit=1)), None)
 
 
 def serving_since(connection: Connection) -> datetime | None:
@@ -111,26 +113,35 @@ def serving_since(connection: Connection) -> datetime | None:
 
     A promotion of it on a newer evaluation is no break; another configuration between is one.
     """
-    since: datetime | None = queries().serving_since(connection)
-    return since
+    history = _newest_first(connection)
+    unbroken = takewhile(lambda promotion: promotion.served == history[0].served, history)
+    return min((promotion.promoted_at for promotion in unbroken), default=None)
 
 
 def previous_promotion(connection: Connection) -> Promotion | None:
     """Return the last earlier promotion that has not been withdrawn since."""
-    row = queries().previous_promotion(connection)
-    return Promotion(*row) if row else None
+    gone: set[tuple[str, str]] = set()
+    followed_by: Promotion | None = None
+    for promotion in _newest_first(connection):
+        if followed_by is None or followed_by.reason is not None:
+            gone.add(promotion.served)
+        if promotion.served not in gone:
+            return promotion
+        followed_by = promotion
+    return None
 
 
 def last_withdrawn(connection: Connection) -> str | None:
     """Return the configuration withdrawn by the last promotion; None if it was no rollback."""
-    name: str | None = queries().last_withdrawn(connection)
-    return name
+    match _newest_first(connection, limit=2):
+        case [Promotion(reason=str()), withdrawn]:
+            return withdrawn.configuration
+    return None
 
 
 def was_promoted(connection: Connection, configuration: str) -> bool:
     """Whether a configuration ever served."""
-    ever: bool = queries().was_promoted(connection, configuration=configuration)
-    return ever
+    return any(each.configuration == configuration for each in _newest_first(connection))
 
 
 def is_withdrawn(connection: Connection, config_hash: str) -> bool:
@@ -147,6 +158,10 @@ def rolled_back_at(connection: Connection) -> datetime | None:
 
 def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
     """Return the newest promotions, oldest first."""
+    return _newest_first(connection, limit=limit)[::-1]
+
+
+def _newest_first(connection: Connection, *, limit: int | None = None) -> list[Promotion]:
     return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
 
 

@@ -8,33 +8,6 @@ VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id, 
 -- Allow one promotion at a time.
 LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
 
--- name: current_promotion^
--- The promotion of this tenant that serves now.
--- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
---          promoted_at timestamptz, reason text or null
-SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
-FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1;
-
--- name: serving_since$
--- Since when what serves this tenant has served without a break: promotions of it on newer evaluations are none.
--- returns: timestamptz; nothing before the first promotion
-WITH latest AS (
-    SELECT p.configuration, p.config_hash FROM promotions AS p
-    WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1
-)
-
-SELECT min(p.promoted_at) AS since
-FROM latest AS l
-INNER JOIN promotions AS p ON (p.configuration, p.config_hash) = (l.configuration, l.config_hash)
-WHERE
-    p.tenant_id = current_tenant()
-    AND NOT EXISTS (
-        SELECT FROM promotions AS o
-        WHERE
-            o.tenant_id = current_tenant() AND o.id > p.id
-            AND (o.configuration, o.config_hash) <> (l.configuration, l.config_hash)
-    );
-
 -- name: serves_other_tenants$
 -- Whether a model serves a tenant other than this one.
 -- params:  model text
@@ -45,61 +18,24 @@ SELECT coalesce(bool_or(l.model = :model), FALSE) AS serves FROM (
 ) AS l;
 
 -- name: list_promotions
--- The newest row_limit promotions, oldest first.
--- params:  row_limit int
+-- The promotions of this tenant, newest first.
+-- params:  row_limit int or null
 -- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
 --          promoted_at timestamptz, reason text or null
 -- index:   promotions_pkey
-SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.promoted_at, h.reason FROM (
-    SELECT p.* FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT :row_limit
-) AS h ORDER BY h.id;
+SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
+FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT :row_limit;
 
 -- name: promotions_outside_runs
 -- The oldest promotions after a given one that no Dagster run made, ties by id.
 -- params:  after_at timestamptz, after_id bigint, until timestamptz (as settled_until returns it), row_limit int
--- returns: id bigint, then as current_promotion
+-- returns: id bigint, then as list_promotions
 SELECT p.id, p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
 FROM promotions AS p
 WHERE
     p.tenant_id = current_tenant() AND p.run_id IS NULL
     AND (p.promoted_at, p.id) > (:after_at, :after_id) AND p.promoted_at < :until
 ORDER BY p.promoted_at, p.id LIMIT :row_limit;
-
--- name: last_withdrawn$
--- The configuration withdrawn by the rollback that serves now.
--- returns: text; nothing if no rollback serves
-SELECT w.configuration FROM (
-    SELECT p.reason, lead(p.configuration) OVER (ORDER BY p.id DESC) AS configuration
-    FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1
-) AS w WHERE w.reason IS NOT NULL;
-
--- name: was_promoted$
--- params:  configuration text
--- returns: bool
-SELECT count(*) > 0 AS was_promoted FROM promotions AS p
-WHERE p.configuration = :configuration AND p.tenant_id = current_tenant();
-
--- name: previous_promotion^
--- The last promotion of a configuration other than the serving one that has not been withdrawn since.
--- returns: as current_promotion
-WITH history AS (
-    SELECT
-        p.*, lead(p.reason) OVER newer IS NOT NULL AS withdrawn,
-        p.id = max(p.id) OVER () AS serves
-    FROM promotions AS p WHERE p.tenant_id = current_tenant()
-    WINDOW newer AS (ORDER BY p.id)
-)
-
-SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
-FROM history AS p
-WHERE
-    NOT EXISTS (
-        SELECT FROM history AS w
-        WHERE
-            (w.serves OR (w.withdrawn AND w.id >= p.id))
-            AND (w.configuration, w.config_hash) = (p.configuration, p.config_hash)
-    )
-ORDER BY p.id DESC LIMIT 1;
 
 -- name: is_withdrawn$
 -- Whether a person withdrew a configuration, under any name, and it was not promoted since. A rollback to whole notes,
