@@ -68,11 +68,10 @@ VECTORS = Limits(entries=50_000, lifetime_s=7 * 24 * 3600)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is kept of an evaluation; metrics per passage judge the place of the answer."""
+    """What is kept of an evaluation."""
 
     model: str
     per_query: QueryMetrics
-    passages: QueryMetrics
     p50_ms: float
     impaired: int
 
@@ -170,7 +169,6 @@ def _kept(summary: Summary, models: Sequence[str]) -> Measured:
             UUID(key): {metric: values[metric] for metric in METRICS}
             for key, values in summary.per_query.items()
         },
-        {UUID(key): values for key, values in summary.passages.per_query.items()},
         summary.latency.p50_ms,
         summary.failed_queries + summary.degraded_queries,
     )
@@ -184,17 +182,16 @@ def _quality(size: str, measured: Mapping[str, Measured]) -> Table:
             name,
             measured[name].model,
             *(with_interval(measured[name].per_query, metric) for metric in METRICS),
-            with_interval(measured[name].passages, "mrr"),
             f"{measured[name].p50_ms:.0f}",
         )
         for name in ordered
     ]
     return Table(
         f"Quality with {size}",
-        ("configuration", "model", *METRICS.values(), "MRR@10 per passage", "p50 ms"),
+        ("configuration", "model", *METRICS.values(), "p50 ms"),
         rows,
-        "Per passage: a returned chunk (or whole note) that overlaps the answer. Intervals of "
-        "95 %: Wilson's for hits, BCa bootstrap for means. p50 leaves out embedding the question. "
+        "Intervals of 95 %: Wilson's for hits, BCa bootstrap for means. p50 leaves out the "
+        "embedding of the question. "
         f"Failed or answered in part: {sum(own.impaired for own in measured.values())}.",
     )
 
