@@ -528,6 +528,8 @@ BEGIN
     -- As announce_chunking and request_vectors in sql/queries/chunks.sql: models cannot change now, and whoever embeds one
     -- of these notes is waited for before anything of its chunks is locked.
     LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
+    -- A blank note has no chunk.
+    note_ids := ARRAY(SELECT n.id FROM notes AS n WHERE n.id = ANY(note_ids) AND n.content ~ '[^\s\x1c-\x1f]');
     PERFORM request_vectors(note_ids);
     INSERT INTO chunks AS c (id, note_id, chunk_index, content, topics, start_char, end_char, tenant_id)
     SELECT
@@ -538,7 +540,7 @@ BEGIN
             ELSE left(n.title, 1000) || ' ' || translate(left(array_to_string(n.tags, ' '), 200), '-_', '  ') END,
         0, least(char_length(n.content), 8000), n.tenant_id
     FROM notes AS n
-    WHERE n.id = ANY(note_ids) AND n.content ~ '[^\s\x1c-\x1f]'
+    WHERE n.id = ANY(note_ids)
     ORDER BY n.id
     ON CONFLICT (id) DO UPDATE
         SET content = excluded.content, topics = excluded.topics, end_char = excluded.end_char;

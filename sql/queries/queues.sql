@@ -9,6 +9,7 @@ INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
     p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
     AND p.note_id <> ALL(:skipped)
+    AND (n.chunked_at IS NOT NULL OR n.expires_at IS NULL OR n.expires_at > now())
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size
 FOR UPDATE OF p SKIP LOCKED;
 
@@ -20,7 +21,8 @@ SELECT count(*) AS notes FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
     p.model = :model AND p.kind = :kind AND n.created_at >= :month_start AND n.created_at < :month_end
-    AND p.note_id <> ALL(:skipped);
+    AND p.note_id <> ALL(:skipped)
+    AND (n.chunked_at IS NOT NULL OR n.expires_at IS NULL OR n.expires_at > now());
 
 -- name: queue_is_empty$
 -- Whether no note of a range of months is queued.

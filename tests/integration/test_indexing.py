@@ -636,17 +636,17 @@ def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Databas
 # --- Models -----------------------------------------------------------------------------------
 
 
-def test_model_registered_later_queues_all_chunked_notes(database: Database) -> None:
+def test_model_registered_later_queues_all_notes(database: Database) -> None:
     first, second = HashEmbedder(), HashEmbedder("second_model", dimension=8)
     register(database, first)
     notes = add_notes(database, [text_of(number) for number in range(3)])
     index(database, first)
-    add_notes(database, [text_of(9)], first=9)
+    waiting = add_notes(database, [text_of(9)], first=9)
 
     register(database, second)
 
-    assert pending(database, "second_model") == set(notes)
-    assert pending(database) == set()
+    assert pending(database, "second_model") == {*notes, *waiting}
+    assert pending(database) == set(waiting)
     index(database, second)
     assert_fully_embedded(database, second)
     embed_chunks(database, first, ALWAYS)
