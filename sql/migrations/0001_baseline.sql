@@ -544,12 +544,19 @@ $request_vectors$;
 
 CREATE FUNCTION provide_chunks(note_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $provide_chunks$
 BEGIN
-    -- As announce_chunking and request_vectors in sql/queries/chunks.sql: models cannot change now, and whoever embeds one
-    -- of these notes is waited for before anything of its chunks is locked.
+    -- As announce_chunking in sql/queries/chunks.sql: models cannot change now. Nobody who writes a note waits for whoever
+    -- embeds it: what is queued already stays so, and chunking queues it again.
     LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
     -- A blank note has no chunk.
     note_ids := ARRAY(SELECT n.id FROM notes AS n WHERE n.id = ANY(note_ids) AND n.content ~ '[^\s\x1c-\x1f]');
-    PERFORM request_vectors(note_ids);
+    INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
+    SELECT m.name, k.kind, n.id, n.tenant_id
+    FROM embedding_models AS m
+    CROSS JOIN
+        LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
+    CROSS JOIN notes AS n
+    WHERE k.is_made AND n.id = ANY(note_ids) ORDER BY m.name, k.kind, n.id
+    ON CONFLICT DO NOTHING;
     INSERT INTO chunks AS c (id, note_id, chunk_index, content, topics, start_char, end_char, tenant_id)
     SELECT
         n.id, n.id, coalesce((SELECT max(o.chunk_index) + 1 FROM chunks AS o WHERE o.note_id = n.id), 0),

@@ -367,7 +367,8 @@ def test_expired_notes_are_skipped_and_later_expiry_is_not(database: Database) -
     chunked, embedded, whole = index(database, embedder)
 
     assert (chunked.notes, embedded.notes, whole.notes) == (1, 1, 1)
-    assert {row.note_id for row in fetch(database, "SELECT note_id FROM chunks")} == {later}
+    rows = fetch(database, "SELECT note_id FROM chunks WHERE id <> note_id")
+    assert {row.note_id for row in rows} == {later}
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t ", "\u00a0\u3000", "\x1c\x85"])
@@ -528,10 +529,11 @@ def test_lost_model_ends_the_run_and_keeps_what_was_committed(
 REFUSING_TRIGGER = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF NEW.content ~ 'maldita' THEN {refusal}; END IF;
+        IF NEW.id <> NEW.note_id AND NEW.content ~ 'maldita' THEN {refusal}; END IF;
         RETURN NEW;
     END $$;
-    CREATE TRIGGER refuse BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION refuse();
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON chunks
+    FOR EACH ROW EXECUTE FUNCTION refuse();
 """
 
 
@@ -549,7 +551,10 @@ REFUSING_VECTORS = """
 @pytest.mark.parametrize(
     ("refusal", "reason"),
     [
-        ("ALTER TABLE chunks ADD CHECK (content !~ 'maldita')", "violates check constraint"),
+        (
+            "ALTER TABLE chunks ADD CHECK (id = note_id OR content !~ 'maldita')",
+            "violates check constraint",
+        ),
         (REFUSING_TRIGGER.format(refusal="RAISE 'no aquí'"), "no aquí"),
         (
             REFUSING_TRIGGER.format(
@@ -627,7 +632,7 @@ def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Databas
     report = chunk_window(database, ALWAYS, SMALL)
 
     assert [failure.note_id for failure in report.failed] == [note]
-    assert fetch(database, "SELECT * FROM chunks") == []
+    assert fetch(database, "SELECT id FROM chunks") == [(note,)]
     assert fetch(database, "SELECT chunked_at FROM notes") == [(None,)]
     with pytest.raises(IndexingError), database.transaction() as connection:
         chunk_store.replace_chunks(connection, expected_chunks(database, SMALL), chunking_hash="x")
