@@ -22,7 +22,7 @@ from rag_resources.golden.files import (
 )
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.settings import Settings
-from rag_resources.store.comparison import NoteName, name_notes
+from rag_resources.store.comparison import name_notes
 from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
 from rag_resources.store.golden_review import review_drift
 
@@ -128,7 +128,7 @@ class Golden:
         with self.database.transaction() as connection:
             return list_golden(connection)
 
-    def find(self, golden_id: str) -> tuple[GoldenEntry, Mapping[UUID, NoteName]]:
+    def find(self, golden_id: str) -> tuple[GoldenEntry, Mapping[UUID, str]]:
         """Return a question by its id or the beginning of it, and its notes' names.
 
         Raises:

@@ -45,7 +45,7 @@ def calibrate(
 ) -> None:
     """Ask the golden questions, and store the bands of confidence with their precision."""
     from rag_resources.evaluation.calibration import calibration_steps
-    from rag_resources.golden.unanswerable import read_unanswerable
+    from rag_resources.golden.files import read_unanswerable
 
     beside = tuple(read_unanswerable(unanswerable, tag=tag)) if unanswerable else ()
     with application() as opened:

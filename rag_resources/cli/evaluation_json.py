@@ -123,8 +123,7 @@ def _answers_as_json(answers: "AnswerSummary | None") -> dict[str, Any] | None:
             name: {"mean": own.mean, "interval": [own.low, own.high]}
             for name, own in figures.metrics.items()
         },
-        "silence": curve.to_json(curve.at(figures.allowed_misses)) if curve else None,
-        "silenceCurve": [curve.to_json(point) for point in curve.points] if curve else None,
+        "silence": curve.to_json(curve.points[0]) if curve else None,
         "claims": {
             name: {
                 "auc": own.auc,

@@ -111,7 +111,7 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
         write_json(entry.to_json())
         return
     shown = {
-        note_id: names[note_id].name
+        note_id: names[note_id]
         if note_id in names
         else Message.GOLDEN_NOTE_GONE.format(note_id=note_id)
         for note_id in entry.relevant_note_ids

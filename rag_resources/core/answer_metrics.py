@@ -67,7 +67,7 @@ class AnswerFigures(Part):
         answered: How many of them got an answer.
         failed: How many answers could not be made.
         metrics: Over the questions that got an answer.
-        silence: None with too few questions.
+        silence: The point of the curve for the allowed misses; None with too few questions.
         answerable: How well questions with and without their notes are separated; None with too
             few questions.
         citation: The quality of the first citation's confidence; None with too few questions.
@@ -191,11 +191,18 @@ def summarize_answers(
             name: Estimate(mean=float(column.mean()), low=interval.low, high=interval.high)
             for name, column, interval in zip(names, values.T, intervals, strict=True)
         },
-        silence=calibrated.silence if calibrated else None,
+        silence=_at_allowed(calibrated, allowed_misses),
         answerable=measured.get(Claim.ANSWERABLE),
         citation=measured.get(Claim.CITATION),
     )
     return AnswerSummary(figures, answers)
+
+
+def _at_allowed(calibrated: Calibrated | None, allowed_misses: float) -> SilenceCurve | None:
+    if calibrated is None or calibrated.silence is None:
+        return None
+    point = calibrated.silence.at(allowed_misses)
+    return calibrated.silence.model_copy(update={"points": (point,)})
 
 
 def _intervals(values: Matrix) -> list[Interval]:

@@ -37,7 +37,6 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.asking import ask_in_full
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.comparison import (
-    NoteName,
     Questions,
     evaluated_questions,
     find_evaluations,
@@ -69,7 +68,7 @@ class EvaluationComparison:
     second: Questions
     left_out: int
     flips: tuple[Flip, ...]
-    notes: Mapping[UUID, NoteName]
+    notes: Mapping[UUID, str]
 
     @cached_property
     def comparison(self) -> Comparison:

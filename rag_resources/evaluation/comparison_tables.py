@@ -116,4 +116,4 @@ def attribution_in_words(found: Attribution) -> Text:
 
 def note_names(found: EvaluationComparison, notes: Iterable[UUID]) -> list[str]:
     """Return the titles of notes; for a deleted note, its id."""
-    return [found.notes[key].name if key in found.notes else str(key) for key in notes]
+    return [found.notes.get(key, str(key)) for key in notes]

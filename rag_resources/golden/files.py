@@ -5,6 +5,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import BaseModel, Field, ValidationError
 
 from rag_resources.core.errors import (
     InvalidGoldenDatasetError,
@@ -17,7 +20,8 @@ from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
-from rag_resources.core.text import is_blank
+from rag_resources.core.text import is_blank, normalize_query
+from rag_resources.core.validation import describe_problems
 from rag_resources.database.pool import Connection, Database
 from rag_resources.files import PRIVATE, set_aside, write_atomically
 from rag_resources.golden.document_places import name_notes_of_pages
@@ -32,6 +36,9 @@ from rag_resources.store.golden import (
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, list_notes, note_content, note_id
 from rag_resources.store.tombstones import deleted_names
+
+UNANSWERABLE = "unanswerable"
+"""The category of questions that no note answers."""
 
 SQUAD_DIFFICULTY = 3
 """SQuAD has no difficulty: every question gets the middle one."""
@@ -331,3 +338,44 @@ def _json_problem(text: str, error: Exception) -> str:
     if text[: error.pos].rstrip().endswith("}") and text[error.pos : error.pos + 1] == "{":
         return Message.GOLDEN_JSON_LINES
     return Message.GOLDEN_JSON.format(line=error.lineno, column=error.colno)
+
+
+class _Row(BaseModel):
+    query: str = Field(min_length=1, pattern=r"\S")
+    tags: tuple[str, ...] = ()
+
+
+class _Rows(BaseModel):
+    entries: tuple[_Row, ...]
+
+
+def read_unanswerable(path: Path, *, tag: str | None = None) -> list[GoldenEntry]:
+    """Return the questions of a file as entries without relevant notes; repeats count once.
+
+    Args:
+        path: JSON: `{"entries": [{"query": "…", "tags": ["…"]}]}`; other fields are ignored.
+        tag: Only those with this tag; None takes all.
+
+    Raises:
+        InvalidSourceError: The file cannot be read.
+        InvalidGoldenDatasetError: It is not of that form; every problem is named.
+    """
+    raw = load_json(path)
+    try:
+        rows = _Rows.model_validate(raw).entries
+    except ValidationError as error:
+        headline = Message.UNANSWERABLE_INVALID.format(origin=path)
+        raise InvalidGoldenDatasetError(headline, describe_problems(error)) from error
+    found = {normalize_query(row.query): row for row in rows if tag is None or tag in row.tags}
+    return [
+        GoldenEntry(
+            query=row.query,
+            relevant_note_ids=(),
+            expected_answer="",
+            category=UNANSWERABLE,
+            difficulty=1,
+            tags=row.tags,
+            golden_id=uuid5(NAMESPACE_URL, normalized),
+        )
+        for normalized, row in found.items()
+    ]

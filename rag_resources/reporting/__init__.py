@@ -1,1 +1,1 @@
-"""What people read of evaluations and migrations: tables, plots and the report page."""
+"""The evaluation report: its data, its page and its plot."""

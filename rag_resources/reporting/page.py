@@ -278,12 +278,7 @@ def _missed(report: EvaluationReport) -> PageTable:
             (
                 Cell(each.query),
                 Cell(each.category),
-                Cell(
-                    ", ".join(
-                        report.notes[key].name if key in report.notes else str(key)
-                        for key in each.relevant
-                    )
-                ),
+                Cell(", ".join(report.notes.get(key, str(key)) for key in each.relevant)),
             )
             for each in report.missed[:SHOWN_MISSED]
         ],

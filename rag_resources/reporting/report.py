@@ -15,7 +15,7 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import EvidenceReader
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.serving.promotion import refusal
-from rag_resources.store.comparison import NoteName, evaluated_questions, name_notes
+from rag_resources.store.comparison import evaluated_questions, name_notes
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import history_of
 from rag_resources.store.promotions import Promotion, list_promotions
@@ -79,7 +79,7 @@ class EvaluationReport:
     promotions: tuple[Promotion, ...]
     missed: tuple[EvaluatedQuestion, ...]
     missed_by: str
-    notes: Mapping[UUID, NoteName]
+    notes: Mapping[UUID, str]
 
 
 def read_report(

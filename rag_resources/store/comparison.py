@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion
@@ -17,15 +16,6 @@ MIN_PREFIX = 6
 
 
 Questions = Mapping[UUID, EvaluatedQuestion]
-
-
-@dataclass(frozen=True, slots=True)
-class NoteName:
-    """A note's name for display, its title, and its month as `YYYY-MM`."""
-
-    name: str
-    title: str
-    month: str
 
 
 def find_evaluations(connection: Connection, name: str) -> list[StoredEvaluation]:
@@ -90,9 +80,8 @@ def unstored_questions(
     }
 
 
-def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:
-    """Return the names of the given notes, by id; deleted notes have none."""
+def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the names of the given notes for display, by id; deleted notes have none."""
     if not note_ids:  # Saves a round trip, and a wait if the database does not answer.
         return {}
-    rows = queries().name_notes(connection, note_ids=list(note_ids))
-    return {row.id: NoteName(row.name, row.title, row.month) for row in rows}
+    return {row.id: row.name for row in queries().name_notes(connection, note_ids=list(note_ids))}

@@ -45,6 +45,4 @@ def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[Q
         if not place.is_as_stated
     ]
     names = name_notes(connection, [place.stated.note_id for _, place in displaced])
-    return [
-        QuestionPlace(entry, place, names[place.stated.note_id].name) for entry, place in displaced
-    ]
+    return [QuestionPlace(entry, place, names[place.stated.note_id]) for entry, place in displaced]

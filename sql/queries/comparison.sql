@@ -31,11 +31,9 @@ WHERE q.evaluation_id = ANY(:evaluation_ids) AND e.tenant_id = current_tenant()
 ORDER BY q.evaluation_id, q.golden_id;
 
 -- name: name_notes
--- Names, titles and months of the given notes; deleted ones are left out.
+-- Names of the given notes; deleted ones are left out.
 -- params:  note_ids uuid[]
--- returns: id uuid, name text (the external id, else the id), title text, month text (YYYY-MM, UTC)
+-- returns: id uuid, name text (the external id, else the id)
 -- index:   notes_pkey
-SELECT
-    n.id, coalesce(n.external_id, n.id::text) AS name, n.title,
-    to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
+SELECT n.id, coalesce(n.external_id, n.id::text) AS name
 FROM notes AS n WHERE n.id = ANY(:note_ids) AND n.tenant_id = current_tenant();

@@ -21,7 +21,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.calibration import read_calibration, train_calibration
-from rag_resources.golden.unanswerable import read_unanswerable
+from rag_resources.golden.files import read_unanswerable
 from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents

@@ -145,7 +145,6 @@ def test_the_commands_tell_of_answers(
     assert first["answers"]["answered"] == 30
     assert first["answers"]["metrics"]["first_citation"]["mean"] == 1
     assert first["answers"]["silence"]["allowedMisses"] == 0.1
-    assert len(first["answers"]["silenceCurve"]) == 51
     assert first["gate"]["citations"] in ("pass", "inconclusive")
     add_rival(corpus)
     shown = rag("evaluate", "fulltext")
