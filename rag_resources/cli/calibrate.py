@@ -151,12 +151,15 @@ def _silence_rows(curve: "SilenceCurve") -> list[list[str]]:
 
 def _as_json(name: str, found: "Calibrated") -> dict[str, Any]:
     silence, claims = found.silence, found.calibration.claims
-    fields = ("auc", "auc_interval", "brier", "constant_brier", "p_value")
     return {
         "configuration": name,
         **picked(found.calibration, "questions", "unanswerable"),
         "measured": {
-            claim.value: picked(item, *fields, gain_interval="gain")
+            claim.value: picked(item, "auc", "brier", "constant_brier", "p_value")
+            | {
+                "aucInterval": [item.auc_low, item.auc_high],
+                "gainInterval": [item.gain_low, item.gain_high],
+            }
             for claim, item in found.measured.items()
         },
         "silence": silence and [silence.to_json(point) for point in silence.points],

@@ -289,7 +289,7 @@ def test_facts_have_the_numbers_of_the_database(
     said = page(database).sections["serving"]
     assert "buena, con el modelo e5_small" in said
     assert f"12 en el conjunto {golden}" in said
-    assert "8 notas (0 fragmentadas), 0 fragmentos" in said
+    assert "8 notas (0 fragmentadas), 8 fragmentos" in said
 
 
 # --- The questions --------------------------------------------------------------------------
