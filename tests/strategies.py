@@ -4,7 +4,7 @@ They generate valid values unless the name says otherwise; each test corrupts th
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
@@ -34,9 +34,8 @@ from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.places import Box, NoteSpan
 from rag_resources.core.query import MAX_QUERY_CHARS
-from rag_resources.core.retrievers import RankedList, RetrieverName
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.text import Span, count_tokens, is_blank
-from rag_resources.core.types import Candidate, Ranking
 from rag_resources.store.notes import note_id
 from tests.corpus import SOURCE, START, Draft
 
@@ -352,49 +351,9 @@ def questions() -> st.SearchStrategy[str]:
     )
 
 
-# --- Rankings ---------------------------------------------------------------------------------
-
-
 def uuid_number(number: int) -> UUID:
     """A readable UUID for hand-written tests; their order is that of the numbers."""
     return UUID(int=number)
-
-
-@st.composite
-def rankings(draw: Draw, *, name: RankedList | None = None, pool: int = 12) -> Ranking:
-    """One ranked list: no repeats, scores in [0, 1] never increasing, perhaps empty.
-
-    Chunks come from a small pool shared by all rankings, so that lists overlap; chunk `i` belongs
-    to the same note everywhere.
-    """
-    numbers = draw(st.lists(st.integers(1, pool), unique=True, max_size=pool))
-    scores = draw(st.lists(st.floats(0, 1), min_size=len(numbers), max_size=len(numbers)))
-    return Ranking(
-        name=name or draw(st.sampled_from(RankedList)),
-        candidates=tuple(
-            Candidate(
-                chunk_id=uuid_number(number), note_id=uuid_number(1000 + number // 3), score=score
-            )
-            for number, score in zip(numbers, sorted(scores, reverse=True), strict=True)
-        ),
-    )
-
-
-@st.composite
-def weighted_rankings(draw: Draw, max_lists: int = 6) -> tuple[list[Ranking], list[float]]:
-    """At least one list, each with a weight in [0, 1], not all 0."""
-    lists = draw(st.lists(rankings(), min_size=1, max_size=max_lists))
-    weights = draw(
-        st.lists(shares(), min_size=len(lists), max_size=len(lists)).filter(lambda all_: any(all_))
-    )
-    return lists, weights
-
-
-@st.composite
-def retrieved_lists(draw: Draw, *, of: Collection[RankedList] = RankedList) -> list[Ranking]:
-    """The lists of one question: each of these at most once, in any order."""
-    names = draw(st.lists(st.sampled_from(list(of)), unique=True))
-    return [draw(rankings(name=name)) for name in names]
 
 
 # --- Golden dataset ---------------------------------------------------------------------------

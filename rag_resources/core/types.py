@@ -1,6 +1,6 @@
 """The value types shared by the layers; configuration types are in `core.configuration`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -122,25 +122,6 @@ class Candidate(NamedTuple):
     note_id: UUID
     score: float
     path: tuple[UUID, ...] = ()
-
-
-def by_score(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Return the candidates of a list best first, ties by chunk id."""
-    return tuple(sorted(candidates, key=lambda own: (-own.score, own.chunk_id)))
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """One ranked list of a question: its candidates, best first, without repeats.
-
-    Attributes:
-        question: Which text was searched: 0 is the question itself, others are its sub-queries and
-            its hypothetical answer.
-    """
-
-    name: RankedList
-    candidates: tuple[Candidate, ...]
-    question: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ Triggers raise its number whenever a tenant's searched data change, whoever chan
 `sql/schema.sql` explains how, and why that is exact.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -37,20 +35,6 @@ def read_index_version(connection: Connection, tenant: str) -> IndexVersion:
         tenant: The tenant whose notes are searched.
     """
     return IndexVersion(*queries().read_index_version(connection, tenant=tenant))
-
-
-def index_version_of(told: Mapping[str, Any]) -> IndexVersion:
-    """Return the version from the JSON that a larger statement selected."""
-    expiry = told["next_expiry"]
-    return IndexVersion(
-        told["number"], told["lineage"], datetime.fromisoformat(expiry) if expiry else None
-    )
-
-
-def index_version(connection: Connection) -> int:
-    """Return the number alone, to compare it with an earlier one."""
-    number: int = queries().index_version(connection)
-    return number
 
 
 def bump_index_version(connection: Connection) -> None:

@@ -35,28 +35,8 @@ class Passage:
     document: DocumentPassage | None = None
 
 
-def fetch_passages(
-    connection: Connection, found: Sequence[tuple[UUID, UUID]]
-) -> dict[UUID, Passage]:
-    """Read the found passages, in one round trip; in up to four if some belong to documents.
-
-    Args:
-        connection: Any.
-        found: Chunk id and note id of each; for a whole note, the note's id twice.
-
-    Returns:
-        By chunk id; deleted and expired ones are left out.
-    """
-    rows = queries().fetch_passages(
-        connection,
-        chunk_ids=[chunk_id for chunk_id, _ in found],
-        note_ids=[note_id for _, note_id in found],
-    )
-    return passages_of(connection, rows)
-
-
 def passages_of(connection: Connection, rows: Iterable[Any]) -> dict[UUID, Passage]:
-    """Return the passages of rows with the columns of the query `fetch_passages`.
+    """Return the passages of rows of the query `search`, by chunk id.
 
     Takes a round trip if some belong to documents.
 

@@ -25,12 +25,6 @@ CROSS JOIN pg_stat_bgwriter AS b
 CROSS JOIN pg_database AS d
 WHERE d.datname = current_database();
 
--- name: index_version$
--- The number alone, which evaluations store as the version they measured.
--- returns: bigint
-SELECT coalesce(sum(c.changes), 0)::bigint AS number FROM index_changes AS c
-WHERE c.tenant_id = '' OR c.tenant_id = current_tenant();
-
 -- name: bump_index_version!
 -- Raise the version after a change that no trigger sees, by writing a row that the triggers do see.
 UPDATE index_state SET only_row = TRUE;

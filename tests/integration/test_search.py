@@ -25,7 +25,7 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, update_statistics
-from rag_resources.store.index_state import index_version
+from rag_resources.store.index_state import read_index_version
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.corpus import ALL_LISTS, VECTOR_LISTS, one_list
@@ -499,7 +499,7 @@ def test_ties_go_by_id_and_the_pool_cuts_them_so(corpus: Corpus) -> None:
 def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
     def version() -> int:
         with corpus.database.transaction() as connection:
-            return index_version(connection)
+            return read_index_version(connection, "default").number
 
     before = version()
     corpus.index(*SENTENCES)
