@@ -51,7 +51,9 @@ def purge_documents(database: Database, files: Files, *, grace_hours: int) -> in
         with database.transaction() as connection:
             store.lock_documents(connection, tenant=tenant)
             # Since the list was made, its expiry may have changed, or its file may have come again.
-            if not store.has_expired(connection, document_id, grace_hours=grace_hours):
+            if not store.list_expired_documents(
+                connection, grace_hours=grace_hours, document_id=document_id
+            ):
                 continue
             _delete_copies(connection, files, document_id, tenant)
             lock_deletions(connection)
@@ -64,7 +66,7 @@ def purge_documents(database: Database, files: Files, *, grace_hours: int) -> in
 
 
 def _delete_copies(connection: Connection, files: Files, document_id: UUID, tenant: str) -> None:
-    for sha256 in store.list_file_hashes(connection, document_id, tenant=tenant):
+    for sha256 in store.list_file_hashes(connection, document_id):
         files.delete(file_name(tenant, sha256))
 
 

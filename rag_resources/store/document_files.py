@@ -138,9 +138,13 @@ def is_known_file(connection: Connection, file_sha256: bytes, *, tenant: str) ->
     )
 
 
-def list_expired_documents(connection: Connection, *, grace_hours: int) -> list[tuple[UUID, str]]:
-    """Return the documents that expired some hours ago or earlier, and their tenants."""
-    rows = queries().list_expired_documents(connection, grace_hours=grace_hours)
+def list_expired_documents(
+    connection: Connection, *, grace_hours: int, document_id: UUID | None = None
+) -> list[tuple[UUID, str]]:
+    """Return the documents that expired some hours ago or earlier, and their tenants; or one."""
+    rows = queries().list_expired_documents(
+        connection, grace_hours=grace_hours, document_id=document_id
+    )
     return [(row.id, row.tenant_id) for row in rows]
 
 
@@ -305,10 +309,9 @@ def mark_missing(
     connection: Connection, found: Collection[str], *, tenant: str, source: str
 ) -> list[str]:
     """Store which addresses of a source have a file; return those that have lost it."""
-    queries().mark_missing_addresses(
+    rows = queries().mark_missing_addresses(
         connection, tenant=tenant, source=source, addresses=list(found)
     )
-    rows = queries().list_missing_addresses(connection, tenant=tenant, source=source)
     return [row.address for row in rows]
 
 
@@ -317,17 +320,9 @@ def set_status(connection: Connection, document_id: UUID, status: str) -> None:
     queries().set_document_status(connection, document_id=document_id, status=status)
 
 
-def has_expired(connection: Connection, document_id: UUID, *, grace_hours: int) -> bool:
-    """Whether a document expired some hours ago or earlier."""
-    found: bool = queries().has_expired(
-        connection, document_id=document_id, grace_hours=grace_hours
-    )
-    return found
-
-
-def list_file_hashes(connection: Connection, document_id: UUID, *, tenant: str) -> list[bytes]:
+def list_file_hashes(connection: Connection, document_id: UUID) -> list[bytes]:
     """Return the SHA-256 of every file that a document has had and no other one has now."""
-    rows = queries().list_file_hashes(connection, document_id=document_id, tenant=tenant)
+    rows = queries().list_files(connection, document_id=document_id, file_sha256=None)
     return [bytes(row.file_sha256) for row in rows]
 
 
@@ -369,10 +364,8 @@ def _find_address(
 
 
 def _earlier_files(connection: Connection, document_id: UUID, before: StoredAddress) -> list[bytes]:
-    rows = queries().list_earlier_files(
-        connection, document_id=document_id, file_sha256=before.file_sha256
-    )
-    return [bytes(row.file_sha256) for row in rows]
+    rows = queries().list_files(connection, document_id=document_id, file_sha256=before.file_sha256)
+    return [bytes(row.file_sha256) for row in rows if not row.is_needed]
 
 
 def _addresses(connection: Connection, document_id: UUID) -> int:

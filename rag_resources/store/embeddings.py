@@ -181,9 +181,3 @@ def count_gaps(connection: Connection, info: ModelInfo, window: TimeWindow) -> G
         month_end=window.end,
     )
     return Gaps(*row)
-
-
-def count_chunk_vectors(connection: Connection, model: str) -> int:
-    """Return how many chunks have vectors of a model."""
-    count: int = queries().count_embeddings(connection, model=model)
-    return count

@@ -171,6 +171,4 @@ def retire_model(connection: Connection, name: str) -> None:
     whole waits; searches of another model's partition do not.
     """
     queries().mark_retired(connection, name=name)
-    queries().delete_model_queue(connection, name=name)
-    queries().delete_model_failures(connection, name=name)
     queries().drop_partitions(connection, name=name)

@@ -1,7 +1,7 @@
 """The HNSW indexes of the vectors of chunks and of windows."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +13,8 @@ from rag_resources.core.types import ModelInfo
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
-from rag_resources.store.embeddings import count_chunk_vectors
 from rag_resources.store.models import fetch_model, require_model
-from rag_resources.store.windows import count_windows
+from rag_resources.store.windows import has_windows
 
 _log = structlog.get_logger()
 
@@ -40,26 +39,22 @@ class _Family:
     Attributes:
         table: The table's name without the model's.
         columns: The columns with vectors; each has an index.
-        count: Counts the vectors of a model.
         kind: Of the queue of notes that lack some.
     """
 
     table: str
     columns: Sequence[str]
-    count: Callable[[Connection, str], int]
     kind: str
 
 
 _CHUNKS = _Family(
     "chunk_embeddings",
     ("embedding", "contextual_embedding"),
-    count_chunk_vectors,
     "chunk",
 )
 _WINDOWS = _Family(
     "chunk_windows",
     ("embedding",),
-    count_windows,
     "window",
 )
 
@@ -108,7 +103,8 @@ def _ensure(
     built: list[str] = []
     with database.autocommit() as connection, _index_claim(connection, table):
         require_model(connection, info.name)
-        rows = family.count(connection, info.name)
+        (row,) = connection.execute(statement("count_vectors", table=sql.Identifier(table)))
+        rows = int(row.vectors)
         if not queries().is_analyzed(connection, table_name=table, row_count=rows):
             connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         backfill = queries().fetch_backfill(connection, model=info.name, kind=family.kind)
@@ -222,9 +218,9 @@ def index_model_that_serves(database: Database, model: str) -> list[str]:
     """
     with database.transaction() as connection:
         info = require_model(connection, model)
-        has_windows = bool(count_windows(connection, model))
+        is_cut = has_windows(connection, model)
     built = ensure_vector_indexes(database, info)
-    return [*built, *(ensure_window_indexes(database, info) if has_windows else [])]
+    return [*built, *(ensure_window_indexes(database, info) if is_cut else [])]
 
 
 @contextmanager

@@ -83,25 +83,25 @@ def register_windows(connection: Connection, model: str, *, windows_hash: str) -
     Raises:
         IndexingError: Another session does not release its locks on those tables.
     """
-    if queries().fetch_windows_hash(connection, name=model) != windows_hash:
+    if _windows_hash(connection, model) != windows_hash:
         with_brief_locks(connection, lambda: _register(connection, model, windows_hash))
 
 
 def has_windows(connection: Connection, model: str) -> bool:
     """Whether windows are enabled for a model, even if some are still missing."""
-    return queries().fetch_windows_hash(connection, name=model) is not None
+    return _windows_hash(connection, model) is not None
+
+
+def _windows_hash(connection: Connection, model: str) -> str | None:
+    known = queries().fetch_model(connection, name=model)
+    return known.windows_hash if known else None
 
 
 def _register(connection: Connection, model: str, windows_hash: str) -> None:
     queries().lock_for_partitions(connection)
     # Another run may have registered them since the first look.
-    if queries().fetch_windows_hash(connection, name=model) == windows_hash:
-        return
-    dimension = queries().fetch_model(connection, name=model).dimension
-    # A model known before there were windows has no partition for them.
-    queries().create_partitions(connection, name=model, dimension=dimension)
-    queries().set_windows_hash(connection, name=model, windows_hash=windows_hash)
-    queries().request_all_windows(connection, model=model)
+    if _windows_hash(connection, model) != windows_hash:
+        queries().set_windows(connection, model=model, windows_hash=windows_hash)
 
 
 def select_chunks_to_cut(
@@ -184,9 +184,3 @@ def count_window_gaps(connection: Connection, info: ModelInfo, window: TimeWindo
         month_end=window.end,
     )
     return WindowGaps(*row)
-
-
-def count_windows(connection: Connection, model: str) -> int:
-    """Return how many windows have vectors of a model."""
-    count: int = queries().count_windows(connection, model=model)
-    return count

@@ -78,19 +78,19 @@ INNER JOIN documents AS d ON d.id = a.document_id
 WHERE a.tenant_id = :tenant AND a.source = :source AND a.address = ANY(:addresses)
 ORDER BY d.arrived_at;
 
--- name: mark_missing_addresses!
+-- name: mark_missing_addresses
 -- Record which addresses a source has lost, and which it has again.
 -- params:  tenant text, source text, addresses text[] (those that it has)
-UPDATE document_addresses AS a
-SET missing_since = CASE WHEN a.address = ANY(:addresses) THEN NULL ELSE now() END
-WHERE a.tenant_id = :tenant AND a.source = :source AND (a.address = ANY(:addresses)) = (a.missing_since IS NOT NULL);
+-- returns: address text: of those that it has lost; their documents are kept
+WITH marked AS (
+    UPDATE document_addresses AS a
+    SET missing_since = CASE WHEN a.address = ANY(:addresses) THEN NULL ELSE now() END
+    WHERE
+        a.tenant_id = :tenant AND a.source = :source AND (a.address = ANY(:addresses)) = (a.missing_since IS NOT NULL)
+)
 
--- name: list_missing_addresses
--- The addresses that a source has lost, whose documents are kept.
--- params:  tenant text, source text
--- returns: address text
 SELECT a.address FROM document_addresses AS a
-WHERE a.tenant_id = :tenant AND a.source = :source AND a.missing_since IS NOT NULL
+WHERE a.tenant_id = :tenant AND a.source = :source AND a.address <> ALL(:addresses)
 ORDER BY a.address;
 
 -- name: count_missing_documents$
@@ -403,20 +403,15 @@ WHERE
 ORDER BY d.arrived_at DESC, d.id;
 
 -- name: list_expired_documents
--- The documents that expired some hours ago or earlier.
--- params:  grace_hours int
+-- The documents that expired some hours ago or earlier, or one of them.
+-- params:  grace_hours int, document_id uuid or null
 -- returns: id uuid, tenant_id text; earliest expiry first
 -- index:   documents_expiry_idx
 SELECT d.id, d.tenant_id FROM documents AS d
-WHERE d.expires_at <= now() - make_interval(hours => :grace_hours)
+WHERE
+    d.expires_at <= now() - make_interval(hours => :grace_hours)
+    AND (:document_id::uuid IS NULL OR d.id = :document_id)
 ORDER BY d.expires_at, d.id;
-
--- name: has_expired$
--- Whether a document expired some hours ago or earlier.
--- params:  document_id uuid, grace_hours int
--- returns: bool
-SELECT count(*) > 0 FROM documents AS d
-WHERE d.id = :document_id AND d.expires_at <= now() - make_interval(hours => :grace_hours);
 
 -- name: delete_expired_of_file!
 -- Delete the documents of a file that have expired: the file may arrive again before they are purged.
@@ -428,44 +423,31 @@ WHERE
     a.tenant_id = :tenant AND a.file_sha256 = :file_sha256 AND d.id = a.document_id AND d.tenant_id = :tenant
     AND d.expires_at <= now();
 
--- name: list_file_hashes
--- All files that a document has had, without those that another document has now.
--- params:  document_id uuid, tenant text
--- returns: file_sha256 bytea
--- index:   document_addresses_file_idx
-SELECT f.file_sha256
-FROM (
-    SELECT a.file_sha256 FROM document_addresses AS a WHERE a.document_id = :document_id
-    UNION
-    SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
-    UNION
-    SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id
-) AS f
+-- name: list_files
+-- The files that a document has had, read or not, and no other document has now.
+-- params:  document_id uuid, file_sha256 bytea or null (another one that it had)
+-- returns: file_sha256 bytea, is_needed bool (its present file, or one at its addresses)
+-- index:   document_extractions_document_idx, document_addresses_document_idx, document_addresses_file_idx
+SELECT f.file_sha256, bool_or(f.is_needed) AS is_needed
+FROM documents AS d
+CROSS JOIN
+    LATERAL (
+        SELECT a.file_sha256, TRUE AS is_needed FROM document_addresses AS a WHERE a.document_id = d.id
+        UNION ALL
+        SELECT e.file_sha256, FALSE AS is_needed FROM document_extractions AS e WHERE e.document_id = d.id
+        UNION ALL
+        VALUES (d.file_sha256, TRUE), (:file_sha256::bytea, FALSE)
+    ) AS f
 WHERE
-    f.file_sha256 IS NOT NULL
+    d.id = :document_id AND f.file_sha256 IS NOT NULL
     AND NOT EXISTS (
-        SELECT FROM document_addresses AS o
-        WHERE o.tenant_id = :tenant AND o.file_sha256 = f.file_sha256 AND o.document_id <> :document_id
-    );
-
--- name: list_earlier_files
--- Files that a document had before its present one, and that no document has now.
--- params:  document_id uuid, file_sha256 bytea or null (another one that it had, read or not)
--- returns: file_sha256 bytea
--- index:   document_extractions_document_idx, document_addresses_file_idx
-SELECT x.file_sha256
-FROM (
-    SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
-    UNION
-    SELECT :file_sha256::bytea AS file_sha256
-) AS x
-INNER JOIN documents AS d ON d.id = :document_id
-WHERE
-    x.file_sha256 IS NOT NULL AND x.file_sha256 <> d.file_sha256
-    AND NOT EXISTS (
-        SELECT FROM document_addresses AS a WHERE a.tenant_id = d.tenant_id AND a.file_sha256 = x.file_sha256
+        SELECT FROM document_addresses AS a
+        WHERE a.tenant_id = d.tenant_id AND a.file_sha256 = f.file_sha256 AND a.document_id <> d.id
     )
-    AND NOT EXISTS (SELECT FROM documents AS o WHERE o.tenant_id = d.tenant_id AND o.file_sha256 = x.file_sha256);
+    AND NOT EXISTS (
+        SELECT FROM documents AS o WHERE o.tenant_id = d.tenant_id AND o.file_sha256 = f.file_sha256 AND o.id <> d.id
+    )
+GROUP BY f.file_sha256;
 
 -- name: bury_document!
 -- Record that a person deleted a document, by hashes only.

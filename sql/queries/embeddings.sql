@@ -119,11 +119,6 @@ INNER JOIN notes AS n ON n.id = c.note_id
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
 
--- name: count_embeddings$
--- params:  model text
--- returns: bigint
-SELECT count(*) FROM chunk_embeddings WHERE model = :model;
-
 -- name: copy_incoming_chunk_embeddings!
 COPY incoming_chunk_embeddings FROM STDIN (FORMAT "binary");
 

@@ -62,6 +62,10 @@ DROP INDEX CONCURRENTLY IF EXISTS {index};
 SELECT c.reltuples BETWEEN 0.9 * :row_count AND 1.1 * :row_count FROM pg_class AS c
 WHERE c.relname = :table_name AND c.relnamespace = current_schema()::regnamespace;
 
+-- name: count_vectors
+-- returns: vectors bigint
+SELECT count(*) AS vectors FROM {table};
+
 -- name: analyze_table!
 ANALYZE {table};
 

@@ -19,10 +19,10 @@ ON CONFLICT (name) DO UPDATE
 -- name: fetch_model^
 -- params:  name text
 -- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
---          cosine_high float8, embeds_chunks bool, retired bool
+--          cosine_high float8, embeds_chunks bool, windows_hash text (null: no windows), retired bool
 SELECT
     m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.cosine_low, m.cosine_high, m.embeds_chunks,
-    m.retired_at IS NOT NULL AS retired
+    m.windows_hash, m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
 
 -- name: list_models
@@ -100,16 +100,17 @@ ORDER BY m.name;
 LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: mark_retired!
+-- Retire a model, and forget what waits for it and what failed.
 -- params:  name text
+WITH queue AS (
+    DELETE FROM pending_vectors WHERE model = :name
+),
+
+failures AS (
+    DELETE FROM indexing_failures WHERE model = :name
+)
+
 UPDATE embedding_models SET retired_at = now(), embeds_chunks = FALSE, windows_hash = NULL WHERE name = :name;
-
--- name: delete_model_queue!
--- params:  name text
-DELETE FROM pending_vectors WHERE model = :name;
-
--- name: delete_model_failures!
--- params:  name text
-DELETE FROM indexing_failures WHERE model = :name;
 
 -- name: drop_partitions!
 -- params:  name text

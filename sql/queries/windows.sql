@@ -51,19 +51,13 @@ FROM STDIN (FORMAT "binary");
 DELETE FROM pending_vectors AS p
 WHERE p.model = :model AND p.kind = 'window' AND p.note_id = ANY(:note_ids) RETURNING p.note_id;
 
--- name: fetch_windows_hash$
--- The windows_hash of a model; null if it has no windows.
--- params:  name text
--- returns: text
-SELECT m.windows_hash FROM embedding_models AS m WHERE m.name = :name AND m.retired_at IS NULL;
+-- name: set_windows!
+-- Store how the chunks of a model are cut into windows, and queue every chunked note for them.
+-- params:  model text, windows_hash text
+WITH model AS (
+    UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :model
+)
 
--- name: set_windows_hash!
--- params:  name text, windows_hash text
-UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :name;
-
--- name: request_all_windows!
--- Queue every chunked note of a model, when the model gets windows for the first time, or other ones than before.
--- params:  model text
 INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
 SELECT DISTINCT :model, 'window' AS kind, c.note_id, c.tenant_id FROM chunks AS c
 ON CONFLICT (model, kind, note_id) DO NOTHING;
@@ -85,8 +79,3 @@ INNER JOIN notes AS n ON n.id = c.note_id
 LEFT JOIN pending_vectors AS p ON p.model = :model AND p.kind = 'window' AND p.note_id = c.note_id
 LEFT JOIN chunk_windows AS w ON w.model = :model AND w.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
-
--- name: count_windows$
--- params:  model text
--- returns: bigint
-SELECT count(*) FROM chunk_windows WHERE model = :model;

@@ -39,11 +39,10 @@ from rag_resources.languages.messages import restored
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store.embeddings import (
     ChunkText,
-    count_chunk_vectors,
     count_gaps,
     write_chunk_vectors,
 )
-from rag_resources.store.models import fetch_model, register_model
+from rag_resources.store.models import fetch_model, model_contents, register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.search import (
     EmbeddedQuery,
@@ -1184,4 +1183,4 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
             assert scores == sorted(scores, reverse=True)
     assert np.mean(recalls) >= 0.95
     with database.transaction() as connection:
-        assert count_chunk_vectors(connection, "openai_hash") == 3000
+        assert model_contents(connection, "openai_hash").chunk_vectors == 3000

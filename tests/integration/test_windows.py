@@ -35,7 +35,6 @@ from rag_resources.store.search import (
 from rag_resources.store.vector_indexes import ensure_window_indexes
 from rag_resources.store.windows import (
     count_window_gaps,
-    count_windows,
     register_windows,
 )
 from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, only, records
@@ -309,7 +308,7 @@ def test_a_retired_model_keeps_no_windows(corpus: Windowed) -> None:
         assert claim_model(connection, name)
         retire_model(connection, name)
     with corpus.database.transaction() as connection:
-        assert count_windows(connection, name) == 0
+        assert model_contents(connection, name).windows == 0
     assert corpus.waiting() == set()
     corpus.register(PAIRS)
     corpus.cut()
