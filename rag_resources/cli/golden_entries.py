@@ -1,7 +1,5 @@
 """`rag golden list|show|add|update|delete`: single golden questions."""
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +11,8 @@ from rag_resources.cli.output import (
     JsonOption,
     conclude,
     confirmed,
-    console,
+    print_table,
     say,
-    table,
     warn,
     write_json,
 )
@@ -63,8 +60,6 @@ OPTIONS = {
 }
 """The option that sets each field of a question."""
 
-FromStdin = Annotated[bool, typer.Option("--stdin", help=Message.HELP_GOLDEN_STDIN)]
-
 
 def list_entries(
     category: Annotated[
@@ -99,7 +94,7 @@ def list_entries(
         Message.COLUMN_NOTES,
         Message.COLUMN_TAGS,
     )
-    console().print(table(columns, [_columns(entry) for entry in entries], prose=True))
+    print_table(columns, [_columns(entry) for entry in entries], prose=True)
     say(Message.GOLDEN_LISTED.format(count=len(entries)))
 
 
@@ -132,7 +127,7 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
         (Message.COLUMN_CREATED, f"{entry.created_at:%Y-%m-%d %H:%M %Z}"),
         (Message.COLUMN_UPDATED, f"{entry.updated_at:%Y-%m-%d %H:%M %Z}"),
     ]
-    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
 
 
 def add(
@@ -146,18 +141,15 @@ def add(
     difficulty: Difficulty = None,
     tags: Tags = None,
     places: Places = None,
-    from_stdin: FromStdin = False,
     as_json: JsonOption = False,
 ) -> None:
     """Add a question."""
     if question is not None and query is not None:
         raise InvalidParameterError(Message.GOLDEN_QUERY_TWICE)
     query = query if question is None else question
-    fields = _fields(
-        query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
-    )
+    fields = _fields(query, notes, answer, category, difficulty, tags, places)
     with application() as opened:
-        with _told_by_option(from_stdin=from_stdin):
+        with _told_by_option():
             entry = opened.golden.add(fields, origin="rag golden add")
         message = Message.GOLDEN_ADDED.format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
@@ -173,20 +165,17 @@ def update(
     difficulty: Difficulty = None,
     tags: Tags = None,
     places: Places = None,
-    from_stdin: FromStdin = False,
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Change a question, or confirm that it is still right."""
-    fields = _fields(
-        query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
-    )
+    fields = _fields(query, notes, answer, category, difficulty, tags, places)
     if not fields and not reviewed:
         raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
     with application() as opened:
-        with _told_by_option(from_stdin=from_stdin):
+        with _told_by_option():
             entry = opened.golden.update(golden_id, fields, origin="rag golden update")
         message = Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
@@ -230,8 +219,6 @@ def _fields(
     difficulty: int | None,
     tags: list[str] | None,
     places: list[str] | None,
-    *,
-    from_stdin: bool,
 ) -> dict[str, Any]:
     """Return the options that were given, as the fields of a file."""
     options = {
@@ -243,28 +230,15 @@ def _fields(
         "tags": [tag for tag in tags if tag] if tags else None,
         "places": [_place(place) for place in places if place] if places else None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    if not from_stdin:
-        return given
-    if given:
-        raise InvalidParameterError(Message.GOLDEN_STDIN_ALONE)
-    try:
-        fields = json.load(sys.stdin)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidParameterError(Message.GOLDEN_STDIN_JSON) from error
-    if not isinstance(fields, dict):
-        raise InvalidParameterError(Message.GOLDEN_STDIN_JSON)
-    return fields
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @contextmanager
-def _told_by_option(*, from_stdin: bool) -> Iterator[None]:
-    """Name the option of each wrong field, if the fields came as options."""
+def _told_by_option() -> Iterator[None]:
+    """Name the option of each wrong field."""
     try:
         yield
     except InvalidGoldenDatasetError as error:
-        if from_stdin:
-            raise
         problems = [_with_option(problem) for problem in error.problems]
         raise InvalidGoldenDatasetError(error.headline, problems) from error
 

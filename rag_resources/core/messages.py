@@ -435,8 +435,6 @@ class Message:
     GOLDEN_ID_AMBIGUOUS: Template
     GOLDEN_QUERY_TWICE: Template
     GOLDEN_NOTHING_TO_CHANGE: Template
-    GOLDEN_STDIN_JSON: Template
-    GOLDEN_STDIN_ALONE: Template
     GOLDEN_DELETE_UNCONFIRMED: Template
     GOLDEN_NO_HISTORY: Template
     GOLDEN_QUERY_BYTES: Template
@@ -1447,7 +1445,6 @@ class Message:
     HELP_GOLDEN_DIFFICULTY: Template
     HELP_GOLDEN_TAG: Template
     HELP_GOLDEN_PLACE: Template
-    HELP_GOLDEN_STDIN: Template
     HELP_GOLDEN_REVIEWED: Template
     HELP_GOLDEN_YES: Template
     HELP_GOLDEN_ONLY_CATEGORY: Template

@@ -1044,21 +1044,6 @@ def test_promote_refuses_what_does_not_pass_and_says_why(
     assert candidate in outcome.err
 
 
-def test_of_many_tags_evaluate_shows_those_of_most_questions(
-    indexed: Rag, golden_file: Path, tmp_path: Path
-) -> None:
-    entries = json.loads(golden_file.read_text("utf-8"))["entries"]
-    tagged = [entry | {"tags": ["casa"]} for entry in entries]
-    tagged[0]["tags"] += [f"otra-{number}" for number in range(20)]
-    path = tmp_path / "etiquetas.json"
-    path.write_text(json.dumps({"entries": tagged}), "utf-8")
-    indexed("golden", "import", path)
-    shown = indexed("evaluate", CONFIGURATION, "--no-store").out
-    assert "etiqueta casa" in shown
-    assert shown.count("etiqueta otra-") == 9
-    assert Message.EVALUATE_TAGS_SHOWN.format(shown=10, total=21) in shown
-
-
 def test_evaluate_in_json_and_without_storing(indexed: Rag, golden_file: Path) -> None:
     indexed("golden", "import", golden_file)
     outcome = indexed("evaluate", CONFIGURATION, "--json", "--no-store", "--fail-under-gate")

@@ -151,27 +151,6 @@ def test_a_new_question_needs_no_option(rag: Rag) -> None:
     assert [row["query"] for row in entries(rag)] == [QUESTION]
 
 
-def test_fields_come_as_json_too(rag: Rag) -> None:
-    fields = {
-        "query": QUESTION,
-        "relevantNotes": ["gata"],
-        "expectedAnswer": "Por la ventana",
-        "category": "causal",
-        "difficulty": 4,
-    }
-    outcome = rag("add", "--stdin", stdin=json.dumps(fields))
-    assert outcome.code == 0
-    golden_id = outcome.out.split()[-1]
-    assert rag("update", golden_id, "--stdin", stdin='{"difficulty": 5}').code == 0
-    (row,) = entries(rag)
-    assert (row["difficulty"], row["category"]) == (5, "causal")
-    for text in ("", "[1]", "{"):
-        refused = rag("add", "--stdin", stdin=text)
-        assert (refused.code, refused.err.strip()) == (2, f"Error: {Message.GOLDEN_STDIN_JSON}")
-    both = rag("update", golden_id, "--stdin", "--difficulty", "1", stdin="{}")
-    assert Message.GOLDEN_STDIN_ALONE in both.err
-
-
 def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
     wrong = rag("add", "--query", " ", "--note", "nada", "--category", "otra", "--difficulty", "7")
     assert (wrong.code, wrong.out) == (2, "")
@@ -179,21 +158,16 @@ def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
     for reason in ("falta la pregunta", "«nada» no existe", *options):
         assert reason in wrong.err
     assert "--note: " in rag("add", "--query", QUESTION).err
-    field = rag("add", "--stdin", stdin=json.dumps({"query": QUESTION, "difficulty": 7}))
-    assert "difficulty: 7 no" in field.err
-    assert "--difficulty" not in field.err
     assert entries(rag) == []
 
 
 def test_no_question_is_asked_twice(rag: Rag) -> None:
-    """Neither added nor reworded into another, nor under its id."""
+    """Neither added nor reworded into another."""
     golden_id = added(rag)
     other = added(rag, "--query", "¿Cuándo volvió?")
     again = rag("add", *OPTIONS, "--query", QUESTION.upper())
     reworded = rag("update", other, "--query", QUESTION.lower())
-    row = json.dumps(entries(rag)[0] | {"query": "¿Quién?"})
-    same_id = rag("add", "--stdin", stdin=row)
-    for outcome in (again, reworded, same_id):
+    for outcome in (again, reworded):
         assert outcome.code == 2
         assert "la pregunta ya está en el conjunto" in outcome.err
     assert golden_id in again.err
