@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,8 +44,6 @@ from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
 CONFIGURATIONS = packaged("rag_assets", "configurations")
-_EARLIER_HOME = 0o711
-"""The mode in which earlier versions created every home."""
 FILES_SCHEMES = ("file", "s3", "gs", "az")
 MAX_TENANT_CHARS = 100
 SAMPLE_SOURCE = "sample"
@@ -461,8 +458,6 @@ class Settings(BaseSettings):
             # Root's embedded server runs as another user, who must be able to enter.
             mode = 0o711 if os.geteuid() == 0 else 0o700
             self.rag_home.mkdir(parents=True, exist_ok=True, mode=mode)
-            if stat.S_IMODE(self.rag_home.stat().st_mode) == _EARLIER_HOME:
-                self.rag_home.chmod(mode)
             probe = self.rag_home / ".writable"
             probe.touch()
             probe.unlink(missing_ok=True)  # Another process may be doing the same.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
+    from rag_resources.database.readers import StandbyStatus
     from rag_resources.database.schema import Schema
-    from rag_resources.database.standbys import StandbyStatus
     from rag_resources.programs import Program
     from rag_resources.settings import Settings
     from rag_resources.store.models import ModelContents
@@ -99,14 +99,14 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
 
 def find_standbys(url: str, settings: "Settings") -> "list[StandbyStatus]":
     """Return how far each standby of the settings lags."""
-    from rag_resources.database.standbys import look_at_standbys
+    from rag_resources.database.readers import look_at_standbys
 
     urls = [each.get_secret_value() for each in settings.database_read_url]
     return look_at_standbys(url, urls) if urls else []
 
 
 def _standby_in_words(standby: "StandbyStatus") -> str:
-    from rag_resources.database.standbys import StandbyState
+    from rag_resources.database.readers import StandbyState
 
     words = {
         StandbyState.CURRENT: Message.STATUS_STANDBY_CURRENT,

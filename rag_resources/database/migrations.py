@@ -152,6 +152,12 @@ def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:
     return parts
 
 
+def place(url: str) -> str:
+    """Return host and port of a database's URL, without its password."""
+    parts = conninfo_to_dict(url)
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', DEFAULT_PORT)}"
+
+
 def _wait_for_turn(connection: Connection) -> None:
     """Take the migration lock, which is released when the connection ends.
 

@@ -32,9 +32,8 @@ from rag_resources.core.texts import Text
 from rag_resources.database.connection import LimitedConnection, LimitedCursor, Role, Scope
 from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
-from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
+from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect, place
 from rag_resources.database.queries import queries, statement
-from rag_resources.database.standbys import place
 
 Connection = psycopg.Connection[Any]
 

@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from typing import Protocol
 
 import psycopg
@@ -20,6 +22,7 @@ import structlog
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseError, DatabaseUnavailableError
 from rag_resources.database.connection import LimitedConnection
+from rag_resources.database.migrations import connect, place
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
 
@@ -219,6 +222,55 @@ class _Standby:
         """Close its pool."""
         if self._is_open:
             self.database.close()
+
+
+class StandbyState(StrEnum):
+    """Whether a standby can be read from."""
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    LOST = "lost"
+    NO_STANDBY = "no_standby"
+    """Not a standby any more, as after a promotion."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyStatus:
+    """The present state of a standby.
+
+    Attributes:
+        address: Host and port.
+        state: Whether it can be read from.
+        behind_bytes: How much of the write-ahead log it lacks; None if that is not known.
+    """
+
+    address: str
+    state: StandbyState
+    behind_bytes: int | None = None
+
+
+def look_at_standbys(primary_url: str, urls: Sequence[str]) -> list[StandbyStatus]:
+    """Return how far each standby lags behind the primary's position of a moment before.
+
+    Raises:
+        DatabaseUnavailableError: The primary does not answer.
+    """
+    with connect(primary_url) as primary:
+        written = queries().reached_position(primary)
+    return [_look(url, int(written)) for url in urls]
+
+
+def _look(url: str, written: int) -> StandbyStatus:
+    try:
+        with connect(url, variable="DATABASE_READ_URL") as connection:
+            replayed = queries().replay_position(connection)
+    except (DatabaseUnavailableError, psycopg.Error):
+        return StandbyStatus(place(url), StandbyState.LOST)
+    if replayed is None:
+        return StandbyStatus(place(url), StandbyState.NO_STANDBY)
+    behind = max(0, written - int(replayed))
+    state = StandbyState.BEHIND if behind else StandbyState.CURRENT
+    return StandbyStatus(place(url), state, behind)
 
 
 def _soon() -> Deadline:

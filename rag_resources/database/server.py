@@ -313,7 +313,6 @@ class EmbeddedServer:
             except _PortTakenError:
                 kept = None
             else:
-                self._store_password_unstretched(cluster)
                 return
 
     def _create(self, cluster: Cluster, binaries: Binaries) -> None:
@@ -322,23 +321,6 @@ class EmbeddedServer:
             password = secrets.token_urlsafe(PASSWORD_BYTES)
             write_atomically(self._password_path(cluster), password, mode=0o600)
         cluster.create(binaries, password)
-
-    def _store_password_unstretched(self, cluster: Cluster) -> None:
-        """Store a password of our own so that a connection takes half the time.
-
-        SCRAM hashes a password 4096 times at each connection, on both sides, so that a weak one
-        cannot be guessed from what is stored. Nobody guesses 32 random bytes, hashed however few
-        times. A shorter password is not ours and stays as it is stored.
-        """
-        password = self._password(cluster)
-        if password is None or len(password) < len(secrets.token_urlsafe(PASSWORD_BYTES)):
-            return
-        # It only saves time: a server with a full disk serves all the same.
-        with contextlib.suppress(psycopg.Error), self._connect("postgres") as connection:
-            if queries().password_is_stretched(connection, name=ROLE):
-                connection.execute(statement("set_scram_iterations", iterations=sql.Literal(1)))
-                role, kept = sql.Identifier(ROLE), sql.Literal(password)
-                connection.execute(statement("store_password", role=role, password=kept))
 
     def _note(self, cluster: Cluster, port: int, binaries: Binaries) -> None:
         place = None if cluster.place == self._folder else str(cluster.place)

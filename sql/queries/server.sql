@@ -202,23 +202,6 @@ WHERE
 -- returns: int
 SELECT 1;
 
--- name: password_is_stretched$
--- Whether the password of this user is stored with as many iterations as PostgreSQL uses by default (4096).
--- params:  name text
--- returns: bool; false where iterations cannot be chosen (before PostgreSQL 16)
-SELECT
-    coalesce(starts_with(a.rolpassword, 'SCRAM-SHA-256$4096:'), FALSE)
-    AND current_setting('scram_iterations', TRUE) IS NOT NULL AS stretched
-FROM pg_authid AS a
-WHERE a.rolname = :name;
-
--- name: set_scram_iterations!
--- Choose how often SCRAM hashes the passwords that this session stores.
-SET scram_iterations = {iterations};
-
--- name: store_password!
-ALTER ROLE {role} PASSWORD {password};
-
 -- name: database_exists$
 -- params:  name text
 -- returns: bool

@@ -16,9 +16,8 @@ from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.core.types import NoteRecord
 from rag_resources.database import locate
 from rag_resources.database.pool import Database
-from rag_resources.database.readers import PROBE_S, Readers
+from rag_resources.database.readers import PROBE_S, Readers, StandbyState, look_at_standbys
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.database.standbys import StandbyState, look_at_standbys
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.notes import upsert_notes
 from tests.command_line import call_rag, isolate
