@@ -230,12 +230,12 @@ def test_a_database_that_is_down_is_told_in_words(
         ({"top_k": 51}, [Message.TOP_K_RANGE.format(value=51, maximum=50)]),
         (
             {"overrides": {"fusion": {"metod": "rrf"}}},
-            ["fusion.metod: clave desconocida; ¿querías"],
+            ["fusion.metod: clave desconocida"],
         ),
         ({"overrides": {"model": "nada"}}, ["Modelo de embeddings desconocido: «nada»"]),
         (
             {"filters": {"created_from": "ayer", "tag": "x"}},
-            ["created_from: «ayer» no es una fecha", "tag: clave desconocida; ¿querías"],
+            ["created_from: «ayer» no es una fecha", "tag: clave desconocida"],
         ),
     ],
     ids=["strategy", "blank", "configuration", "top_k", "override", "model", "filters"],
