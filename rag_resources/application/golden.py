@@ -16,11 +16,9 @@ from rag_resources.golden.files import (
     export_golden,
     import_golden,
     import_rows,
-    import_squad,
     read_golden,
     restore_golden,
 )
-from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import name_notes
 from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
@@ -75,26 +73,6 @@ class Golden:
             tenant=self.settings.tenant,
             source=name,
             origin=origin,
-            replace=replace,
-        )
-
-    def import_squad(
-        self, dataset: SquadDataset, path: Path, *, source: str, replace: bool = False
-    ) -> int:
-        """Import the questions of a SQuAD file whose notes are stored, and return how many.
-
-        Args:
-            dataset: Read from the file; if it has no questions, nothing changes.
-            path: The file.
-            source: The source of its notes.
-            replace: As for `import_file`.
-        """
-        return import_squad(
-            self.database,
-            dataset,
-            path,
-            tenant=self.settings.tenant,
-            source=source,
             replace=replace,
         )
 

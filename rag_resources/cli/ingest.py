@@ -1,8 +1,7 @@
-"""`rag ingest` and `rag import-squad`: store notes and report the outcome."""
+"""`rag ingest`: stores notes and reports the outcome."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +26,7 @@ from rag_resources.cli.survey_report import (
     show_some,
     show_undated,
 )
-from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, MixedSourcesError
+from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -38,15 +37,11 @@ if TYPE_CHECKING:
 SourceName = Annotated[
     str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SOURCE_NAME)
 ]
-Paragraphs = Annotated[
-    int, typer.Option("--paragraphs-per-note", metavar="N", help=Message.HELP_PARAGRAPHS)
-]
 
 
 def ingest(
     path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
     source_name: SourceName = None,
-    paragraphs_per_note: Paragraphs = 1,
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
     ] = False,
@@ -58,16 +53,7 @@ def ingest(
     from rag_resources.ingestion.export import is_export
     from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
 
-    if paragraphs_per_note < 1:
-        raise InvalidParameterError(
-            Message.SOURCE_PARAMETER.format(
-                name="--paragraphs-per-note", minimum=1, value=paragraphs_per_note
-            )
-        )
-    options = SourceOptions(
-        paragraphs_per_note=paragraphs_per_note,
-        follows_links=follow_links or read_settings().notes_follow_links,
-    )
+    options = SourceOptions(follows_links=follow_links or read_settings().notes_follow_links)
     if is_export(path):
         _read_export(path, as_json=as_json)
         return
@@ -95,39 +81,6 @@ def ingest(
         if absent := report.absent_besides(moved):
             note(absent)
         _advise(report, first_month, Message.INGEST_NEXT if is_read else Message.INGEST_NEXT_BESIDE)
-
-
-def import_squad(
-    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_SQUAD_FILE)],
-    paragraphs_per_note: Paragraphs = 1,
-    questions: Annotated[
-        int | None, typer.Option("--questions", metavar="M", help=Message.HELP_SQUAD_QUESTIONS)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help=Message.HELP_SQUAD_SEED)] = 0,
-    source_name: Annotated[
-        str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SQUAD_SOURCE)
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
-    yes: MixesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Store the notes and questions of a SQuAD file."""
-    from rag_resources.ingestion.squad import read_squad
-
-    dataset = read_squad(
-        path, paragraphs_per_note=paragraphs_per_note, questions=questions, seed=seed
-    )
-    with application() as app:
-        source = _source(app, path, source_name or path.stem, mixes=yes)
-        report = _store(app, chain(dataset.notes, dataset.rejected), source, path)
-        count = app.golden.import_squad(dataset, path, source=source, replace=replace)
-        first_month = app.notes.first_month
-    if as_json:
-        write_json({**_as_json(report, source), "questions": count})
-        return
-    _show(report, source)
-    say(Message.SQUAD_SUMMARY.format(count=count) if count else Message.SQUAD_NO_QUESTIONS)
-    _advise(report, first_month, Message.SQUAD_NEXT)
 
 
 def _source(app: "Application", path: Path, name: str | None, *, mixes: bool) -> str:

@@ -92,7 +92,6 @@ app.add_typer(golden.app)
 app.add_typer(feedback.app)
 app.add_typer(key.app)
 app.add_typer(tenant.app)
-command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
 
 

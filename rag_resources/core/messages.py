@@ -283,10 +283,6 @@ class Message:
     CSV_FIELDS: Template
     CSV_QUOTING: Template
     CSV_MALFORMED: Template
-    SQUAD_SHAPE: Template
-    SQUAD_FIELD: Template
-    SQUAD_NO_ANSWER: Template
-    SQUAD_ANSWER_OFFSET: Template
     RECORD_LINK_UP: Template
     RECORD_LINK_OUT: Template
     RECORD_EXPIRES_AT: Template
@@ -1382,7 +1378,6 @@ class Message:
     HELP_INGEST: Template
     HELP_INGEST_PATH: Template
     HELP_SOURCE_NAME: Template
-    HELP_PARAGRAPHS: Template
     HELP_ASK: Template
     HELP_ASK_AFTER: Template
     HELP_ASK_IGNORE: Template
@@ -1450,11 +1445,6 @@ class Message:
     HELP_GOLDEN_ONLY_CATEGORY: Template
     HELP_GOLDEN_ONLY_TAG: Template
     HELP_GOLDEN_LIMIT: Template
-    HELP_IMPORT_SQUAD: Template
-    HELP_SQUAD_FILE: Template
-    HELP_SQUAD_QUESTIONS: Template
-    HELP_SQUAD_SEED: Template
-    HELP_SQUAD_SOURCE: Template
     HELP_MIGRATION: Template
     HELP_MIGRATION_STATUS: Template
     SERVER_UP: Template
@@ -1534,9 +1524,6 @@ class Message:
     LEFT_OUT_NEXT: Template
     REJECTED_TITLE: Template
     REJECTED_MORE: Template
-    SQUAD_SUMMARY: Template
-    SQUAD_NO_QUESTIONS: Template
-    SQUAD_NEXT: Template
     GOLDEN_IMPORTED: Template
     GOLDEN_RECOVER: Template
     GOLDEN_SOURCE_RULES: Template

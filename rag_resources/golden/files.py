@@ -1,4 +1,4 @@
-"""Imports and exports golden datasets as JSON and SQuAD files; the format is in `core.golden`."""
+"""Imports and exports golden datasets as JSON files; the format is in `core.golden`."""
 
 import dataclasses
 import json
@@ -18,14 +18,12 @@ from rag_resources.core.errors import (
 from rag_resources.core.golden import GoldenEntry, parse_golden, unknown_keys
 from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
-from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
-from rag_resources.core.text import is_blank, normalize_query
+from rag_resources.core.text import normalize_query
 from rag_resources.core.validation import describe_problems
 from rag_resources.database.pool import Connection, Database
 from rag_resources.files import PRIVATE, set_aside, write_atomically
 from rag_resources.golden.document_places import name_notes_of_pages
-from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import (
     GoldenImport,
     import_entries,
@@ -34,14 +32,11 @@ from rag_resources.store.golden import (
     write_golden,
 )
 from rag_resources.store.golden_history import golden_versions
-from rag_resources.store.notes import find_note, list_notes, note_content, note_id
+from rag_resources.store.notes import find_note, list_notes, note_content
 from rag_resources.store.tombstones import deleted_names
 
 UNANSWERABLE = "unanswerable"
 """The category of questions that no note answers."""
-
-SQUAD_DIFFICULTY = 3
-"""SQuAD has no difficulty: every question gets the middle one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,38 +149,6 @@ def import_rows(
     return dataclasses.replace(imported, drafts=drafts, unknown=unknown)
 
 
-def import_squad(
-    database: Database,
-    dataset: SquadDataset,
-    path: Path,
-    *,
-    tenant: str,
-    source: str,
-    replace: bool = False,
-) -> int:
-    """Import the questions of a SQuAD file whose notes are stored, and return how many.
-
-    Args:
-        database: Open.
-        dataset: Read from the file; if it has no questions, nothing changes.
-        path: The file.
-        tenant: Whose notes the questions refer to.
-        source: The source of the notes.
-        replace: As `import_golden`.
-    """
-    entries = squad_entries(dataset, tenant=tenant, source=source)
-    if entries:
-        with database.transaction() as connection:
-            import_entries(
-                connection,
-                entries,
-                source=str(path.resolve()),
-                replace=replace,
-                origin=path.name,
-            )
-    return len(entries)
-
-
 def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
     """Restore the dataset as it was at a moment of its history; the history records the restore.
 
@@ -236,36 +199,6 @@ def export_golden(
     except OSError as error:
         raise InvalidSourceError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
     return len(entries)
-
-
-def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[GoldenEntry]:
-    """Turn the questions of a SQuAD set into golden entries of category factual.
-
-    Their places are their answers: the file's `answer_start` becomes an offset into the note.
-    """
-    return [
-        GoldenEntry(
-            query=question.query,
-            relevant_note_ids=tuple(
-                note_id(tenant, source, external_id) for external_id in question.note_external_ids
-            ),
-            expected_answer=question.answer,
-            category="factual",
-            difficulty=SQUAD_DIFFICULTY,
-            tags=("squad",),
-            places=tuple(
-                GoldenPlace(
-                    note_id(tenant, source, place.note_external_id),
-                    place.start,
-                    place.start + len(place.text),
-                    place.text,
-                )
-                for place in question.places
-            ),
-        )
-        for question in dataset.questions
-        if not is_blank(question.query) and not is_blank(question.answer)
-    ]
 
 
 def _without_deleted_notes(connection: Connection, raw: Any, tenant: str) -> tuple[Any, list[str]]:

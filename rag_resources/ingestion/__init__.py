@@ -1,1 +1,1 @@
-"""From files to notes: the sources (Markdown, JSONL, CSV, SQuAD) and their ingestion."""
+"""From files to notes: the sources (Markdown, JSONL, CSV) and their ingestion."""

@@ -1,6 +1,6 @@
 """Builds a note from the fields of a record, for every file format.
 
-The fields are read by the module of each format: `markdown`, `jsonl`, `csv_file`, `squad`.
+The fields are read by the module of each format: `markdown`, `jsonl`, `csv_file`.
 """
 
 import re

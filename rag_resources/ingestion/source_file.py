@@ -27,7 +27,6 @@ class SourceOptions:
     """How to read a source.
 
     Args:
-        paragraphs_per_note: How many consecutive paragraphs of a SQuAD article make a note, >= 1.
         max_note_bytes: Larger notes are rejected, >= 1.
         follows_links: Whether links to files outside the folder are followed.
 
@@ -35,13 +34,15 @@ class SourceOptions:
         InvalidParameterError: A value is out of range.
     """
 
-    paragraphs_per_note: int = 1
     max_note_bytes: int = MAX_NOTE_BYTES
     follows_links: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("paragraphs_per_note", "max_note_bytes"):
-            require_at_least(1, name, getattr(self, name))
+        if self.max_note_bytes < 1:
+            message = Message.SOURCE_PARAMETER.format(
+                name="max_note_bytes", minimum=1, value=self.max_note_bytes
+            )
+            raise InvalidParameterError(message, max_note_bytes=self.max_note_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +52,15 @@ class SourceFile:
     Attributes:
         path: Of the file.
         name: Its path within the source, with "/"; the file name if the file is the source.
-        is_source: Whether the file itself is the source, not a file in its folder.
         modified_at: In UTC.
     """
 
     path: Path
     name: str
-    is_source: bool
     modified_at: datetime
 
     @classmethod
-    def at(cls, path: Path, name: str, *, is_source: bool = False) -> "SourceFile":
+    def at(cls, path: Path, name: str) -> "SourceFile":
         """Describe the file at a path.
 
         Raises:
@@ -74,7 +73,7 @@ class SourceFile:
             modified_at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
         except (ValueError, OverflowError) as error:
             raise InvalidRecordError(Message.RECORD_FILE_DATE, name=name) from error
-        return cls(path, name, is_source, modified_at)
+        return cls(path, name, modified_at)
 
     @property
     def name_without_suffix(self) -> str:
@@ -84,15 +83,6 @@ class SourceFile:
     def at_line(self, line: int) -> str:
         """Return the location of one of its lines, for messages."""
         return f"{self.name}:{line}"
-
-
-def require_at_least(minimum: int, name: str, value: int) -> None:
-    """Raise `InvalidParameterError` if a parameter is below its minimum."""
-    if value < minimum:
-        raise InvalidParameterError(
-            Message.SOURCE_PARAMETER.format(name=name, minimum=minimum, value=value),
-            **{name: value},
-        )
 
 
 def too_large(max_bytes: int) -> InvalidRecordError:

@@ -1,7 +1,6 @@
 """Reads a folder or file of notes as a stream of records.
 
-Each file format is read by `markdown`, `jsonl`, `csv_file` or `squad`; records are stored by
-`ingest`.
+Each file format is read by `markdown`, `jsonl` or `csv_file`; records are stored by `ingest`.
 """
 
 import stat
@@ -20,7 +19,6 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     SourceOptions,
 )
-from rag_resources.ingestion.squad import read_squad_notes
 
 __all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
 
@@ -35,7 +33,6 @@ READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
     ".csv": read_csv,
-    ".json": read_squad_notes,
 }
 """The reader of each suffix, in lower case."""
 
@@ -68,7 +65,7 @@ def iter_source(
             return _without_duplicates(_read_folder(path, _entries(path), options))
         if stat.S_ISREG(mode) and _reader(path):
             path.open("rb").close()
-            return _without_duplicates(_read_file(path, path.name, options, is_source=True))
+            return _without_duplicates(_read_file(path, path.name, options))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _invalid_source(Message.SOURCE_MISSING, path) from error
     except (OSError, ValueError) as error:
@@ -167,13 +164,13 @@ def _refusal(path: Path, real_root: Path, options: SourceOptions) -> str:
 
 
 def _read_file(
-    path: Path, name: str, options: SourceOptions, *, is_source: bool = False
+    path: Path, name: str, options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
     reader = _reader(path)
     if reader is None:
         return
     try:
-        file = SourceFile.at(path, name, is_source=is_source)
+        file = SourceFile.at(path, name)
         # Opening a pipe would wait for a writer for ever.
         if path.is_file():
             yield from reader(file, options)

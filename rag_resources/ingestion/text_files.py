@@ -1,7 +1,6 @@
 """Decodes files as UTF-8, whole or line by line; errors say where the bad byte is.
 
-The meaning of the text is decided by the module of each format: `markdown`, `jsonl`, `csv_file`,
-`squad`.
+The meaning of the text is decided by the module of each format: `markdown`, `jsonl`, `csv_file`.
 """
 
 from collections.abc import Iterator

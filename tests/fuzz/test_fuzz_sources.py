@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.errors import RagError
 from rag_resources.core.text import is_blank
 from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
@@ -19,8 +18,7 @@ from rag_resources.database.pool import Database
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.records import MAX_ID_BYTES
 from rag_resources.ingestion.sources import READERS, iter_source
-from rag_resources.ingestion.squad import read_squad
-from tests.fuzz.bounds import assert_told, bounded, outcome
+from tests.fuzz.bounds import assert_told, bounded
 from tests.fuzz.hostile import any_texts, heaps, json_texts, mutated
 
 pytestmark = pytest.mark.fuzz
@@ -53,26 +51,10 @@ a1;"El ""ascensor"";
 roto.";2024-05-01;casa,barrio
 a2;Otro día.;;
 """
-ARTICLE = {
-    "title": "Valencia",
-    "paragraphs": [
-        {
-            "context": "El ascensor no funciona desde mayo.",
-            "qas": [
-                {
-                    "id": "q1",
-                    "question": "¿Desde cuándo?",
-                    "answers": [{"text": "mayo", "answer_start": 30}],
-                }
-            ],
-        }
-    ],
-}
 VALID: Mapping[str, bytes] = {
     ".md": FRONT_MATTER.encode(),
     ".jsonl": f"{json.dumps(ROW)}\n{json.dumps(ROW | {'id': 'a2'})}\n".encode(),
     ".csv": TABLE.encode(),
-    ".json": json.dumps({"version": "1.1", "data": [ARTICLE, ARTICLE]}).encode(),
 }
 YAML_PIECES = [
     *("? ", ": ", "- ", "&a ", "*a", "<<: ", "<<: [*a, *a]", "!!int ", "!!float ", "!!set "),
@@ -190,35 +172,6 @@ def test_the_rows_around_bad_ones_come_through(bad: list[str], end: str) -> None
         records = read(path / "notas.csv")
     check(records, {"notas.csv": raw})
     assert ids(records) >= {"first one", "last one"}
-
-
-ARTICLES = [
-    "%s",
-    '{"paragraphs": %s}',
-    '{"title": %s, "paragraphs": [{"context": "Hola."}]}',
-    '{"paragraphs": [{"context": %s}]}',
-    '{"paragraphs": [{"context": "Hola.", "qas": %s}]}',
-    '{"paragraphs": [{"context": "Hola.", "qas": [{"question": %s, "answers": []}]}]}',
-    '{"paragraphs": [{"context": "Hola.", "qas": [{"question": "¿Qué?", "answers": [%s]}]}]}',
-    '{"paragraphs": [{"context": "Hola.", "qas": [{"question": "¿Qué?", "id": %s,'
-    ' "answers": [{"text": "Hola", "answer_start": 0}]}]}]}',
-]
-
-
-@given(json_texts(), st.sampled_from(ARTICLES))
-def test_the_articles_around_a_bad_one_come_through(value: str, shape: str) -> None:
-    good, bad = json.dumps(ARTICLE), shape.replace("%s", value)
-    raw = f'{{"data": [{good}, {bad}, {good}]}}'.encode("utf-8", "surrogatepass")
-    with folder({"preguntas.json": raw}) as path:
-        file = path / "preguntas.json"
-        records = read(file)
-        check(records, {"preguntas.json": raw})
-        dataset = outcome(lambda: read_squad(file, paragraphs_per_note=1, questions=None, seed=0))
-    if not isinstance(dataset, RagError):
-        check([*dataset.notes, *dataset.rejected], {"preguntas.json": raw})
-        assert all(question.query.encode() for question in dataset.questions)
-    if len(records) > 1:  # Else all of it was too deep, or a number too long.
-        assert ids(records) >= {"0-0", "2-0"}
 
 
 @given(any_texts())

@@ -63,7 +63,6 @@ COMMANDS: list[list[str]] = [
     ["golden", "import"],
     ["golden", "export"],
     ["golden", "validate"],
-    ["import-squad"],
     ["migration"],
     ["migration", "status"],
 ]
@@ -226,7 +225,6 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
         (["retrieve", "x", "--json=1"], "La opción «--json» no lleva valor."),
         (["retrieve", "x", "--top-k", "abc"], "«--top-k»: «abc» no es un número entero."),
         (["retrieve", "dos", "palabras"], "Sobran argumentos: palabras."),
-        (["import-squad", "f", "--seed", "1.5"], "Valor no válido para «--seed»"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -338,10 +336,9 @@ def test_a_missing_source_is_bad_input_even_without_a_database(
     rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@127.0.0.1:1/x")
-    for call in (("ingest",), ("import-squad",)):
-        outcome = rag(*call, tmp_path / "nada.json")
-        assert outcome.code == 2
-        assert "nada.json" in outcome.err
+    outcome = rag("ingest", tmp_path / "nada.jsonl")
+    assert outcome.code == 2
+    assert "nada.jsonl" in outcome.err
 
 
 def test_notes_that_no_month_processes_are_pointed_out(rag_db: Rag, tmp_path: Path) -> None:
@@ -1180,29 +1177,6 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     shown = indexed("retrieve", "Lisboa", "--strategy", "fulltext")
     assert shown.err.strip() == Message.CONFIGURATION_FALLBACK
     assert Message.RETRIEVED_CONFIG_DEFAULTS in shown.out
-
-
-def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) -> None:
-    context = "El Ebro nace en Fontibre y desemboca en Deltebre."
-    good = {"question": "¿Dónde nace?", "answers": [{"text": "Fontibre", "answer_start": 16}]}
-    bad = {"question": "¿Y el Duero?", "answers": [{"text": "Urbión", "answer_start": 3}]}
-    path = tmp_path / "ríos.json"
-    paragraphs = [{"context": context, "qas": [good, bad]}, {"context": "Otro párrafo.", "qas": []}]
-    path.write_text(json.dumps({"data": [{"title": "Ríos", "paragraphs": paragraphs}]}), "utf-8")
-    outcome = rag_db("import-squad", path, "--paragraphs-per-note", "1", "--questions", "5")
-    assert outcome.code == 0
-    assert "Notas de «ríos»: 2 nuevas, 0 actualizadas, 0 sin cambios, 1 rechazada." in outcome.out
-    assert "qas[1]" in outcome.out
-    assert "«NOTES_SOURCE= GOLDEN_SOURCE= rag run»" in outcome.out
-    counts = rag_db("status", "--json").json["database"]
-    assert (counts["notes"], counts["goldenQuestions"]) == (2, 1)
-    (question,) = rag_db("golden", "list", "--json").json["entries"]
-    (note,) = question["relevantNoteIds"]
-    assert question["places"] == [{"note": note, "start": 16, "end": 24, "text": "Fontibre"}]
-    none = rag_db("import-squad", path, "--questions", "0")
-    assert Message.SQUAD_NO_QUESTIONS in none.out
-    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1
-    assert rag_db("import-squad", path, "--paragraphs-per-note", "0").code == 2
 
 
 # State

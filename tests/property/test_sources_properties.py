@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
-from rag_resources.ingestion.squad import read_squad
+from rag_resources.ingestion.sources import READERS, iter_source
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 CONTENTS = TEXTS.filter(lambda text: not is_blank(text))
@@ -147,33 +146,6 @@ def test_40_csv_content_is_untouched(
     writer.writerow(["id", "content"])
     writer.writerows(enumerate(texts))
     assert contents("notas.csv", file.getvalue().encode()) == texts
-
-
-@given(st.lists(CONTENTS, min_size=1, max_size=6), st.integers(1, 7), st.data())
-def test_squad_answers_are_in_their_notes(
-    texts: list[str], paragraphs_per_note: int, data: st.DataObject
-) -> None:
-    paragraphs = []
-    for index, text in enumerate(texts):
-        start = data.draw(st.integers(0, len(text) - 1))
-        answer = text[start : data.draw(st.integers(start + 1, len(text)))]
-        qas = [{"question": f"¿{index}?", "answers": [{"text": answer, "answer_start": start}]}]
-        paragraphs.append({"context": text, "qas": qas})
-    document = {"data": [{"title": "t", "paragraphs": paragraphs}]}
-    with source("q.json", json.dumps(document).encode()) as path:
-        dataset = read_squad(path, paragraphs_per_note=paragraphs_per_note, questions=None, seed=0)
-        options = SourceOptions(paragraphs_per_note=paragraphs_per_note)
-        streamed = [r for r in iter_source(path, options=options) if isinstance(r, NoteRecord)]
-    assert streamed == dataset.notes
-    content = {note.external_id: note.content for note in dataset.notes}
-    for question in dataset.questions:
-        assert question.places[0].text == question.answer
-        assert {place.note_external_id for place in question.places} == {
-            *question.note_external_ids
-        }
-        for place in question.places:
-            end = place.start + len(place.text)
-            assert content[place.note_external_id][place.start : end] == place.text
 
 
 @given(st.binary(max_size=400))

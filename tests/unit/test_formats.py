@@ -13,7 +13,6 @@ from rag_resources.core.golden import CATEGORIES, parse_golden
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import KNOWN_FIELDS
 from rag_resources.ingestion.sources import READERS, iter_source
-from rag_resources.ingestion.squad import read_squad
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notes.md").read_text("utf-8")
 EXAMPLES = dict(re.findall(r"`([\w/.-]+\.\w+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -56,7 +55,6 @@ def test_the_examples_are_read_as_the_page_says(notes: dict[str, NoteRecord]) ->
     assert notes["acta-13"].content == "La obra empieza en mayo, si no llueve."
     assert notes["acta-13"].metadata == {"importe": "1250"}
     assert notes["acta-14"].created_at == datetime(2025, 5, 9, tzinfo=UTC)
-    assert any(note.content == "El faro se encendió en 1862." for note in notes.values())
 
 
 def test_an_identifier_comes_from_the_file_or_the_text(
@@ -114,11 +112,3 @@ def test_the_questions_are_read_with_the_notes_of_the_page(notes: dict[str, Note
     ]
     assert [len(entry.places) for entry in entries] == [1, 0]
     assert all(f"`{category}`" in PAGE for category in CATEGORIES)
-
-
-def test_the_example_of_squad_has_its_question(tmp_path: Path) -> None:
-    path = tmp_path / "squad.json"
-    path.write_text(EXAMPLES["squad.json"], "utf-8")
-    dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
-    assert [item.query for item in dataset.questions] == ["¿Cuándo se encendió el faro?"]
-    assert len(dataset.notes) == 1

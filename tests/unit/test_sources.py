@@ -18,7 +18,6 @@ from rag_resources.core.messages import Message
 from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.sources import SourceOptions, iter_source
-from rag_resources.ingestion.squad import read_squad
 
 NOBODY = 65534
 MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
@@ -750,8 +749,8 @@ class TestInvalidSources:
         assert set(rejections(path)) == {"carpeta", "nota.md"}
 
     def test_options_are_checked(self) -> None:
-        with pytest.raises(InvalidParameterError, match="paragraphs_per_note"):
-            SourceOptions(paragraphs_per_note=0)
+        with pytest.raises(InvalidParameterError, match="max_note_bytes"):
+            SourceOptions(max_note_bytes=0)
 
 
 def as_nobody(path: Path, check: Any) -> None:
@@ -769,178 +768,6 @@ def as_nobody(path: Path, check: Any) -> None:
         os.seteuid(0)
         for folder, mode in modes.items():
             folder.chmod(mode)
-
-
-def qa(question: str, text: str, start: int, **fields: Any) -> dict[str, Any]:
-    return {"question": question, "answers": [{"text": text, "answer_start": start}], **fields}
-
-
-def squad(*articles: Any) -> str:
-    return json.dumps({"version": "1.1", "data": articles})
-
-
-ARTICLE = {
-    "title": "Valencia",
-    "paragraphs": [
-        {"context": "\ufeffEl río es el Turia.", "qas": [qa("¿Qué río?", "Turia", 14, id="q1")]},
-        {
-            "context": "La ciudad\ufeff tiene puerto.",
-            "qas": [qa("¿Qué tiene?", "puerto", 17, id="q2")],
-        },
-        {"context": "Hay horchata.", "qas": [qa("  ¿qué RÍO? ", "Hay", 0, id="q3")]},
-    ],
-}
-
-
-class TestSquad:
-    def test_paragraphs_become_notes(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "q.json", squad(ARTICLE, {"paragraphs": [{"context": "Otra."}]}))
-        read_notes = notes(path, paragraphs_per_note=2)
-        assert [(n.external_id, n.title, n.content) for n in read_notes] == [
-            ("0-0", "Valencia", "El río es el Turia.\n\nLa ciudad tiene puerto."),
-            ("0-1", "Valencia", "Hay horchata."),
-            ("1-0", "", "Otra."),
-        ]
-        assert [n.external_id for n in notes(path)] == ["0-0", "0-1", "0-2", "1-0"]
-        assert read_notes[0].metadata == {"createdAtOrigin": "file_modified"}
-        assert read_squad(path, paragraphs_per_note=2, questions=None, seed=0).notes == read_notes
-
-    def test_two_files_of_a_folder_share_no_id(self, tmp_path: Path) -> None:
-        for name in ("a.json", "b/c.json"):
-            write(tmp_path / name, squad({"paragraphs": [{"context": "x"}]}))
-        assert [n.external_id for n in notes(tmp_path)] == ["a/0-0", "b/c/0-0"]
-
-    @pytest.mark.parametrize("paragraphs_per_note", [1, 2, 3])
-    def test_answers_are_where_they_are_said_to_be(
-        self, tmp_path: Path, paragraphs_per_note: int
-    ) -> None:
-        path = write(tmp_path / "q.json", squad(ARTICLE))
-        dataset = read_squad(path, paragraphs_per_note=paragraphs_per_note, questions=None, seed=0)
-        content = {n.external_id: n.content for n in dataset.notes}
-        assert dataset.rejected == []
-        assert [q.answer for q in dataset.questions] == ["Turia", "puerto"]
-        for question in dataset.questions:
-            assert question.places[0].text == question.answer
-            assert {place.note_external_id for place in question.places} == {
-                *question.note_external_ids
-            }
-            for place in question.places:
-                end = place.start + len(place.text)
-                assert content[place.note_external_id][place.start : end] == place.text
-
-    def test_equal_questions_are_one_with_all_their_notes(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "q.json", squad(ARTICLE))
-        first, _ = read_squad(path, paragraphs_per_note=1, questions=None, seed=0).questions
-        assert first.query == "¿Qué río?"
-        assert first.note_external_ids == ("0-0", "0-2")
-        merged, _ = read_squad(path, paragraphs_per_note=3, questions=None, seed=0).questions
-        assert merged.note_external_ids == ("0-0",)
-
-    def test_a_draw_depends_on_the_seed_only(self, tmp_path: Path) -> None:
-        paragraphs = [{"context": "x", "qas": [qa(f"¿{i}?", "x", 0)]} for i in range(50)]
-        path = write(tmp_path / "q.json", squad({"paragraphs": paragraphs}))
-
-        def drawn(count: int | None, seed: int) -> list[str]:
-            dataset = read_squad(path, paragraphs_per_note=1, questions=count, seed=seed)
-            assert len(dataset.notes) == 50
-            return [question.query for question in dataset.questions]
-
-        every = drawn(None, 1)
-        assert drawn(10, 1) == drawn(10, 1) != drawn(10, 2)
-        assert len(drawn(10, 1)) == 10
-        assert [query for query in every if query in drawn(10, 1)] == drawn(10, 1)
-        assert drawn(0, 1) == []
-        assert drawn(99, 1) == every
-        with pytest.raises(InvalidParameterError, match="questions"):
-            drawn(-1, 1)
-
-    def test_what_is_bad_is_named_and_the_rest_goes_in(self, tmp_path: Path) -> None:
-        paragraphs = [
-            {"context": " ", "qas": []},
-            {"context": 5},
-            "texto",
-            {"context": "medio \ud800"},
-            {"context": "Un texto.", "qas": "no"},
-            {
-                "context": "Otro texto.",
-                "qas": [
-                    qa("¿Mal puesta?", "Otro", 1),
-                    {"question": "¿Sin respuesta?", "answers": []},
-                    {"question": "¿Sin respuestas?"},
-                    {"question": " ", "answers": []},
-                    "texto",
-                    {"question": "¿Rara?", "answers": ["x"]},
-                    {"question": "¿Más rara?", "answers": [{"text": "Otro"}]},
-                    {"question": "¿La segunda?", "answers": [{}, *qa("", "texto", 5)["answers"]]},
-                ],
-            },
-        ]
-        path = write(
-            tmp_path / "q.json",
-            squad(
-                {"title": ["no"], "paragraphs": [{"context": "x"}]}, 7, {"paragraphs": paragraphs}
-            ),
-        )
-        dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
-        assert [n.external_id for n in dataset.notes] == ["2-4", "2-5"]
-        assert [q.query for q in dataset.questions] == ["¿La segunda?"]
-        place = "data[2].paragraphs"
-        expected = [
-            "title: debe ser un texto",
-            "data[1].paragraphs: falta",
-            f"{place}[0].context: el contenido está en blanco",
-            f"{place}[1].context: falta",
-            f"{place}[2].context: falta",
-            f"{place}[3].context: contiene medio carácter",
-            f"{place}[4].qas: falta",
-            f"{place}[5].qas[0]: la respuesta «Otro» no está donde dice",
-            f"{place}[5].qas[1]: la pregunta no tiene respuesta",
-            f"{place}[5].qas[2]: la pregunta no tiene respuesta",
-            f"{place}[5].qas[3].question: falta",
-            f"{place}[5].qas[4].question: falta",
-            f"{place}[5].qas[5]: la respuesta «x» no está",
-            f"{place}[5].qas[6]: la respuesta «Otro» no está",
-        ]
-        for record, reason in zip(dataset.rejected, expected, strict=True):
-            assert record.reason.startswith(reason)
-        in_notes = [r for r in read(path) if isinstance(r, RejectedRecord)]
-        assert in_notes == dataset.rejected[:6]
-
-    def test_nul_characters_move_the_answers(self, tmp_path: Path) -> None:
-        paragraphs = [{"context": "a\0b c", "qas": [qa("¿?", "c", 4)]}]
-        path = write(tmp_path / "q.json", squad({"paragraphs": paragraphs}))
-        dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
-        assert dataset.notes[0].content == "ab c"
-        assert dataset.notes[0].metadata["nulCharactersRemoved"] == 1
-        assert dataset.questions[0].places[0].start == 3
-
-    @pytest.mark.parametrize(
-        ("text", "reason"),
-        [
-            ("{", "(línea 1, columna 2): falta cerrar"),
-            ("", "No es JSON válido (línea 1, columna 1)."),
-            (b"\xff", "UTF-8"),
-            ("[]", "forma de SQuAD"),
-            ('{"data": []}', "forma de SQuAD"),
-            ('{"data": [{"content": "x"}]}', "forma de SQuAD"),
-            ('{"content": "x"}', "forma de SQuAD"),
-        ],
-    )
-    def test_other_json_is_rejected(self, tmp_path: Path, text: str | bytes, reason: str) -> None:
-        path = write(tmp_path / "q.json", text)
-        assert reason in rejection(path).reason
-        with pytest.raises(InvalidSourceError) as caught:
-            read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
-        assert reason in caught.value.message
-
-    def test_a_missing_file(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidSourceError, match="No se puede leer"):
-            read_squad(tmp_path / "q.json", paragraphs_per_note=1, questions=None, seed=0)
-
-    def test_a_note_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "q.json", squad({"paragraphs": [{"context": "x" * 200}]}))
-        found = rejection(path, max_note_bytes=100)
-        assert found.location == "q.json (data[0].paragraphs[0])"
 
 
 def test_the_source_is_a_stream(tmp_path: Path) -> None:

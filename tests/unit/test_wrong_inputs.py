@@ -31,7 +31,6 @@ def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "notas").mkdir()
     (tmp_path / "notas" / "a.md").write_text("Hola a todos.")
     (tmp_path / "x.pdf").write_text("x")
-    (tmp_path / "roto.json").write_text("{")
     return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
 
 
@@ -51,11 +50,9 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("retrieve gata --metadata x", ["--metadata", "«x»", "nombre=valor"]),
     ("ingest no-existe", ["no-existe", "Comprueba"]),
     ("ingest x.pdf", ["x.pdf", ".md"]),
-    ("ingest notas --paragraphs-per-note 0", ["--paragraphs-per-note", "al menos 1"]),
     ("init vacia", ["vacia", ".md"]),
     ("init notas --first-month 2025-13", ["FIRST_MONTH", "«2025-13»", "AAAA-MM"]),
     ("init notas --questions 900", ["--questions", "900"]),
-    ("import-squad roto.json", ["roto.json", "línea 1"]),
     ("experiment no.yaml", ["no.yaml", "No existe no.yaml"]),
     ("migration estatus", ["«estatus»", "status"]),
 ]
