@@ -9,13 +9,14 @@ from typing import Any
 
 DATA = Path(__file__).parent / "data"
 
+_LEAST_EPOCH = 1_600_000_000
 _MOST_ITEMS = 3
 _MOST_KEYS = 10
 _MOST_CHARS = 160
 _MOST_LINES = 60
 _VOLATILE = re.compile(
-    r"(_ms|Ms|latency|seconds|[vV]ersion|stages|uptime|p50|p95|Revision|_revision)$"
-    r"|^(address|port|pid|key|expiresAt|created|report|findings|dataDir|path|sizeBytes)$"
+    r"(_ms|Ms|latency|seconds|[vV]ersion|stages|uptime|p50|p95|Revision|_revision|PerMinute|isWorking)$"
+    r"|^(address|port|pid|key|expiresAt|report|findings|dataDir|path|sizeBytes)$"
     r"|^(missing|explanations|messages|notice)$"
 )
 """Names of times, addresses, and of sentences, which may be worded anew."""
@@ -27,7 +28,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:?\d\d
 
 def masked(value: Any, name: str = "") -> Any:
     """Return JSON without what differs from run to run, long lists and texts shortened."""
-    if _VOLATILE.search(name) and not isinstance(value, bool | None):
+    if _VOLATILE.search(name) and value is not None:
         return f"<{type(value).__name__}>"
     if isinstance(value, dict):
         # So many parts of one kind are named by the corpus: tags, months.
@@ -41,6 +42,8 @@ def masked(value: Any, name: str = "") -> Any:
         return [masked(item, name) for item in value[:_MOST_ITEMS]] + more_items
     if isinstance(value, float):
         return round(value, 3)
+    if isinstance(value, int) and value > _LEAST_EPOCH:
+        return "<moment>"
     return _text(value) if isinstance(value, str) else value
 
 
