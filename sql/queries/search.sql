@@ -4,9 +4,9 @@
 
 -- name: search
 -- params:  those of {visible}, {questions} and the lists
--- returns: number bigint, lineage text, next_expiry timestamptz (of the index, or null); and for each of the best, best
---          first, ties by id: id uuid, the columns of its note and chunk, score float8 in [0, 1], lists int[] that found it, their
---          scores float8[], the columns of {windows}; without any a row of nulls
+-- returns: number bigint, lineage text, next_expiry timestamptz (of the index, or null); for each of the best, best
+--          first, ties by id: id uuid, the columns of its note and chunk, score float8 in [0, 1], lists int[] that
+--          found it, their scores float8[], the columns of {windows}; without any a row of nulls
 -- index:   those of the lists, chunks_pkey, notes_pkey
 WITH visible AS {materialized} ({visible}),
 
