@@ -25,7 +25,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui serve test coverage snapshots crash fuzz api-cases api-client mutation check bench bench-data bench-tables bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage snapshots crash fuzz api-cases api-client mutation check messages bench bench-data bench-tables bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -100,6 +100,11 @@ mutation: $(READY)  ## Change the core in thousands of places, and list what no 
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
 	HYPOTHESIS_PROFILE=mutation $(BIN)/mutmut run --max-children 1
 	@$(BIN)/mutmut results
+
+messages: $(READY)  ## Bring the translations up to date with the sentences in the code
+	@mkdir -p build
+	$(BIN)/pybabel --quiet extract --mapping pyproject.toml --no-location --omit-header --sort-output --output build/messages.pot rag_resources rag_assets
+	@for language in es fr; do $(BIN)/pybabel --quiet update --locale $$language --input-file build/messages.pot --output-file rag_resources/languages/$$language/messages.po --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap; done
 
 check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/ruff check .

@@ -12,20 +12,46 @@ from rag_resources.cli.output import MixesOption, be_quiet, consented, note, war
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import PassedOn, command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
-from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.logs import log_to_stderr
 from rag_resources.programs import announced
 from rag_resources.settings import Settings, load_settings
 
-app = group("rag_assets", Message.HELP_ASSETS)
+app = group("rag_assets", _("The main job and the Dagster UI."))
 
 
-@command(app, "run", Message.HELP_RUN)
+@command(
+    app,
+    "run",
+    _(
+        "The main job: ingests, indexes, evaluates and promotes; what is done is not repeated. "
+        "The same as “make run”."
+    ),
+)
 def run(
-    sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help=_(
+                "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
+                "has other notes."
+            ),
+        ),
+    ] = False,
     yes: MixesOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help=_(
+                "Writes no notices and no progress: only the result and errors. Goes before the "
+                "command."
+            ),
+        ),
+    ] = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
     be_quiet(quiet)
@@ -48,7 +74,9 @@ def run(
         main_job(settings, source, mixes=yes)
 
 
-@command(app, "ui", Message.HELP_UI)
+@command(
+    app, "ui", _("Opens the Dagster UI, with its daemon, until interrupted. The same as “make ui”.")
+)
 def ui() -> None:
     """Serve the Dagster UI until interrupted."""
     settings = load_settings()
@@ -58,7 +86,14 @@ def ui() -> None:
     raise typer.Exit(serve(settings))
 
 
-@passing_on(app, "dagster", Message.HELP_DAGSTER)
+@passing_on(
+    app,
+    "dagster",
+    _(
+        "Runs Dagster's own command line with the database and the instance of this RAG_HOME: "
+        "“rag dagster job execute …”, “rag dagster asset materialize …”."
+    ),
+)
 def dagster(arguments: PassedOn = None) -> None:
     """Replace this process by Dagster's command line, in the environment of its instance."""
     _prepare(load_settings(), migrating=False, ends_dead_runs=False)
@@ -66,26 +101,52 @@ def dagster(arguments: PassedOn = None) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *(arguments or [])])  # noqa: S606 - the caller's own arguments
 
 
-@command(app, "worker", Message.HELP_WORKER)
+@command(
+    app,
+    "worker",
+    _(
+        "Executes the runs that Celery hands out, until it gets SIGTERM or Ctrl+C; it finishes "
+        "those that it has."
+    ),
+)
 def worker(
-    runs: Annotated[int, typer.Option("--runs", min=1, max=64, help=Message.HELP_WORKER_RUNS)] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=64, help=_("How many at once."))] = 1,
 ) -> None:
     """Execute the runs that Celery distributes until interrupted."""
     settings = load_settings()
     if settings.celery_broker_url is None:
-        raise InvalidParameterError(Message.WORKER_BROKER)
+        raise InvalidParameterError(
+            _(
+                "CELERY_BROKER_URL is missing: the address of the Redis through which Celery "
+                "hands out the runs, such as redis://127.0.0.1:6379/1."
+            )
+        )
     if find_spec("dagster_celery") is None:
-        raise InvalidParameterError(Message.WORKER_PACKAGES)
+        raise InvalidParameterError(
+            _(
+                "The packages of Celery are missing. Install them with “pip install "
+                "'brain-sync-rag[celery]'”."
+            )
+        )
     _prepare(settings, migrating=False, ends_dead_runs=False)
     from rag_assets.runs.celery_worker import work
 
-    note(Message.WORKER_SERVING.format(runs=runs))
+    note(_("Waiting for runs, {runs} at once (Ctrl+C to end).").format(runs=runs))
     work(runs=runs)
 
 
-@command(app, "forget", Message.HELP_FORGET)
+@command(
+    app,
+    "forget",
+    _(
+        "Deletes what Dagster keeps of the runs of a tenant that has left: questions, passages "
+        "and logs. rag tenant delete does it."
+    ),
+)
 def forget(
-    tenant: Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT_NAME)],
+    tenant: Annotated[
+        str, typer.Argument(metavar="CLIENTE", help=_("Name of the tenant, that of TENANT."))
+    ],
 ) -> None:
     """Delete Dagster's records of the runs of a deleted tenant."""
     settings = load_settings()
@@ -96,7 +157,13 @@ def forget(
 
     with dg.DagsterInstance.get() as instance:
         deleted = forget_runs(instance, tenant)
-    note(Message.RUNS_FORGOTTEN.format(count=deleted, name=tenant))
+    note(
+        ngettext(
+            "{count} run of {name} deleted from Dagster's record.",
+            "{count} runs of {name} deleted from Dagster's record.",
+            deleted,
+        ).format(count=deleted, name=tenant)
+    )
 
 
 def _prepare(settings: Settings, *, migrating: bool, ends_dead_runs: bool = True) -> None:

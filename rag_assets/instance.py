@@ -9,11 +9,11 @@ from rag_assets.configured import read_configured
 from rag_assets.instance_file import provide_instance_file
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
-from rag_resources.core.messages import Message
 from rag_resources.database.locate import check_dagster_url, dagster_url, direct_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
 from rag_resources.files import PRIVATE, make_private
+from rag_resources.languages.messages import _
 from rag_resources.packaged import packaged
 from rag_resources.settings import Settings
 
@@ -65,7 +65,10 @@ def prepare(
         _initialise_pools(instance)
         if ends_dead_runs:
             end_dead_runs(instance)
-    told = (Message.CONFIGURATION_LEFT_OUT.format(problem=problem) for problem in left_out)
+    told = (
+        _("A configuration with an error is left out. {problem}").format(problem=problem)
+        for problem in left_out
+    )
     return [*notices, *told]
 
 

@@ -8,8 +8,8 @@ import hashlib
 from pathlib import Path
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.files import PRIVATE, write_atomically
+from rag_resources.languages.messages import _
 from rag_resources.packaged import packaged
 
 DEFAULT = packaged("rag_assets", "dagster.yaml")
@@ -59,16 +59,30 @@ def provide_instance_file(folder: Path, *, home: Path) -> list[str]:
             write_atomically(path, default, mode=PRIVATE)
         elif own != default and digest(own) in EARLIER_DEFAULTS | {known}:
             write_atomically(path, default, mode=PRIVATE)
-            notices.append(Message.INSTANCE_FILE_REPLACED.format(path=path))
+            notices.append(
+                _(
+                    "{path} was brought up to date: it was an earlier version, unchanged, of the "
+                    "product's own."
+                ).format(path=path)
+            )
         elif own != default:
             _refuse_moved_modules(path, own.decode("utf-8", errors="replace"))
             if known and known != digest(default):
-                notices.append(Message.INSTANCE_FILE_OWN.format(path=path, default=DEFAULT))
+                notices.append(
+                    _(
+                        "{path} is yours and is left alone. The product's Dagster configuration "
+                        "has changed: compare it with {default}. This notice is not repeated."
+                    ).format(path=path, default=DEFAULT)
+                )
         if known != digest(default):
             write_atomically(record, digest(default), mode=PRIVATE)
     except OSError as error:
         raise InvalidParameterError(
-            Message.INSTANCE_FILE_UNUSABLE.format(path=path), path=path
+            _(
+                "{path} cannot be read or written. Check the permissions or choose another folder "
+                "in DAGSTER_HOME."
+            ).format(path=path),
+            path=path,
         ) from error
     return notices
 
@@ -82,5 +96,9 @@ def _refuse_moved_modules(path: Path, text: str) -> None:
     moved = [f"{old} → {new}" for old, new in MOVED_MODULES.items() if old in text]
     if moved:
         raise InvalidParameterError(
-            Message.INSTANCE_FILE_MOVED.format(path=path, moved=", ".join(moved)), path=path
+            _(
+                "{path} names modules that have moved. Edit it and replace: {moved}. Nothing was "
+                "changed."
+            ).format(path=path, moved=", ".join(moved)),
+            path=path,
         )

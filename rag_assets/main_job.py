@@ -38,10 +38,10 @@ from rag_resources.core.errors import (
     DatabaseUnavailableError,
     RagError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.database.faults import fault_of
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
@@ -70,7 +70,10 @@ def main_job(settings: Settings, source: ContentSource, *, mixes: bool = False) 
         reason = str(cause).strip().partition("\n")[0]
         fault = fault_of(getattr(cause, "pgcode", None), str(cause), reason=reason)
         raise fault or DatabaseUnavailableError(
-            Message.DAGSTER_STORAGE_LOST.format(reason=reason)
+            _(
+                "The database in which Dagster keeps its runs does not answer: {reason}. What is "
+                "stored is safe: when it runs again, repeat the command."
+            ).format(reason=reason)
         ) from error
 
 
@@ -89,7 +92,7 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
         runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(application, configured.window_models):
             choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
-            tell_phase(Message.PROGRESS_INGESTING)
+            tell_phase(_("Reading notes and documents…"))
             bad_notes = runs.months("ingest", ops={"notes": choice})
             questions = None
             if source.golden or application.golden.entries():
@@ -98,7 +101,7 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
             window = full_window(settings)
             is_indexed = application.migration.is_done(window, window_models=windows)
             if not (is_indexed and application.graph.is_done(window)):
-                tell_phase(Message.PROGRESS_INDEXING)
+                tell_phase(_("Indexing: chunks, vectors and graph…"))
                 bad_notes += runs.months("index")
             progress = runs.execute("migration_progress")
         unread = tell_unread(application, window)
@@ -183,7 +186,12 @@ class _Runs:
         if not result.get_asset_materialization_events():
             _succeeded(result, self.settings)
         elif not result.success:
-            warn(Message.QUESTIONS_UNUSABLE)
+            warn(
+                _(
+                    "The golden questions do not pass their check, so nothing will be evaluated "
+                    "or promoted; the notes are indexed meanwhile. The reason is told at the end."
+                )
+            )
         return result
 
     def told(self, asset: dg.AssetKey, name: str) -> str:
@@ -234,8 +242,12 @@ def _succeeded(result: dg.ExecuteInProcessResult, settings: Settings) -> None:
 
 def _reason(result: dg.ExecuteInProcessResult, settings: Settings) -> str:
     ui = running_program(settings.rag_home, UI)
-    where = Message.RUN_OPEN_AT.format(url=ui.address) if ui else Message.RUN_OPEN
-    return Message.RUN_ENDED_BADLY.format(
+    where = (
+        _("Open it at {url}.").format(url=ui.address)
+        if ui
+        else _("Open it with “rag ui” (or “make ui”).")
+    )
+    return _("The run {run_id} has failed: {reason}\n{where}").format(
         run_id=result.run_id, reason=failure_reasons(result.all_events), where=where
     )
 

@@ -25,11 +25,11 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION, Configurations
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.evaluation import judge_stored
-from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import ahead_in_mrr
 from rag_resources.core.types import TimeWindow
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.programs import UI, running_program
 from rag_resources.providers.reachable import without_credentials
 from rag_resources.store.document_list import UnreadDocument
@@ -51,15 +51,15 @@ def progress_bars(application: Application, window_models: Sequence[str] = ()) -
         TimeElapsedColumn(),
         disable=is_quiet(),
     )
-    notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
-    note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
-    chunked = bars.add_task(Message.PROGRESS_CHUNKED, total=0)
+    notes = bars.add_task(_("Notes ingested"), total=0)
+    note_vectors = bars.add_task(_("Notes with a vector"), total=0)
+    chunked = bars.add_task(_("Notes chunked"), total=0)
     models: dict[str, TaskID] = {
-        model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
+        model: bars.add_task(_("Chunks with vectors of {model}").format(model=model), total=0)
         for model in application.migration.models
     }
     windows: dict[str, TaskID] = {
-        model: bars.add_task(Message.PROGRESS_WINDOWS.format(model=model), total=0)
+        model: bars.add_task(_("Chunks with windows of {model}").format(model=model), total=0)
         for model in window_models
     }
 
@@ -107,8 +107,8 @@ def tell_phase(message: str) -> None:
 def evaluating(names: Sequence[str]) -> str:
     """Say which configurations are evaluated; without any, it is only decided which serves."""
     if not names:
-        return Message.PROGRESS_DECIDING
-    return Message.PROGRESS_EVALUATING.format(names=", ".join(names))
+        return _("Deciding which configuration serves…")
+    return _("Evaluating: {names}…").format(names=", ".join(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,29 +170,54 @@ def tell_documents(
         tell(documents_in_words(counted.documents, failed, missing))
         show_unread(unread)
     elif source:
-        warn(Message.DOCUMENTS_NONE.format(source=without_credentials(source)))
+        warn(
+            _(
+                "There are no documents: DOCUMENTS_SOURCE ({source}) has none that is read. "
+                "docs/documents.md says which formats are."
+            ).format(source=without_credentials(source))
+        )
     return failed
 
 
 def tell_unread_again(unread: Unread) -> None:
     """Repeat at the end how much could not be read, and where the reasons are."""
     if unread.records:
-        warn(Message.RESULTS_REJECTED.format(count=unread.records))
+        warn(
+            _(
+                "Rejected records: {count}. They are further up and in “rag status”, each with "
+                "its reason."
+            ).format(count=unread.records)
+        )
     if unread.documents:
-        warn(Message.RESULTS_UNREAD.format(count=unread.documents))
+        warn(
+            _(
+                "Documents that could not be read: {count}. They are in “rag document list”, each "
+                "with its reason."
+            ).format(count=unread.documents)
+        )
 
 
 def tell_how_to_evaluate() -> None:
     """Say that the notes can be searched, and how to write questions to evaluate with."""
-    say(Message.INDEXED_WITHOUT_GOLDEN)
-    say(Message.INDEXED_HOW_TO_ASK)
+    say(
+        _(
+            "The notes are indexed and can be searched. There are no golden questions with an "
+            "answer, so nothing is evaluated or promoted."
+        )
+    )
+    say(
+        _(
+            "To evaluate: fill in a file of questions (“rag init FOLDER” proposes 20), name it in "
+            "GOLDEN_SOURCE and repeat. One looks like this:"
+        )
+    )
     say(json.dumps({"entries": [_EXAMPLE]}, ensure_ascii=False, indent=1))
 
 
 _EXAMPLE = {
-    "query": str(Message.EXAMPLE_QUESTION),
+    "query": str(_("¿qué pasó con la insulina durante el apagón?")),
     "relevantNotes": ["2025-04-29-apagon"],
-    "expectedAnswer": str(Message.EXAMPLE_ANSWER),
+    "expectedAnswer": str(_("It lasts four weeks below 25 degrees.")),
     "category": "factual",
     "difficulty": 2,
 }
@@ -220,7 +245,11 @@ def print_results(
         latest,
         application.evaluations.gate,
         application.evaluations.evidence(latest),
-        title=Message.RESULTS_TITLE.format(queries=queries),
+        title=ngettext(
+            "Configurations evaluated with {queries} question (@k: Hit_Rate@k)",
+            "Configurations evaluated with {queries} questions (@k: Hit_Rate@k)",
+            queries,
+        ).format(queries=queries),
     )
     show_table(compared, whole=True)
     references = [
@@ -229,23 +258,36 @@ def print_results(
         if application.configuration(item.configuration).role is Role.REFERENCE
     ]
     if references:
-        say(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
+        say(
+            _("Only measured to compare with, never promoted: {names}.").format(
+                names=", ".join(references)
+            )
+        )
     off = configured.configurations.switched_off
     if off:
         names = ", ".join(sorted(off))
-        say(Message.RESULTS_SWITCHED_OFF.format(names=names))
+        say(
+            _(
+                "Neither evaluated nor promoted, because their model is not in EMBEDDING_MODELS: "
+                "{names}."
+            ).format(names=names)
+        )
     if promotion:
         say(
-            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model),
+            _("The configuration “{name}” serves, with the model {model}.").format(
+                name=promotion.configuration, model=promotion.model
+            ),
         )
         reasons = application.serving.refusals(configured.configurations)
         if before and _version(before) != _version(promotion):
             why = why_replaced(before, configured.configurations, reasons)
-            told = Message.RESULTS_REPLACED.format(name=before.configuration, reason=why)
+            told = _("“{name}” served until now: {reason}.").format(
+                name=before.configuration, reason=why
+            )
             say(told)
         candidates = [item for item in latest if item.configuration not in references]
         ahead = ahead_in_mrr(candidates, promotion.configuration)
-        _print_reasons(Message.RESULTS_AHEAD, ahead, reasons)
+        _print_reasons(_("Others have a higher MRR and do not replace it:"), ahead, reasons)
         passing = [
             item.configuration
             for item in candidates
@@ -253,12 +295,26 @@ def print_results(
             and judge_stored(item, application.evaluations.gate).allows_promotion
         ]
         refused = [name for name in passing if name in reasons]
-        _print_reasons(Message.RESULTS_REFUSED, refused, reasons)
+        _print_reasons(
+            _("They pass the gate of Hit_Rate@10 and cannot serve all the same:"), refused, reasons
+        )
     else:
-        say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
+        say(
+            _("No configuration was promoted yet: until then “{default}” answers.").format(
+                default=DEFAULT_CONFIGURATION
+            )
+        )
     ui = running_program(application.settings.rag_home, UI)
-    where = Message.RESULTS_UI_AT.format(url=ui.address) if ui else Message.RESULTS_UI
-    say(Message.RESULTS_NEXT.format(where=where))
+    where = (
+        _("Look at the Dagster UI at {url}").format(url=ui.address)
+        if ui
+        else _("Open the Dagster UI with “rag ui” (or “make ui”)")
+    )
+    say(
+        _('{where}, or ask with “rag retrieve "…"” (in the checkout, “.venv/bin/rag”).').format(
+            where=where
+        )
+    )
 
 
 def _version(promotion: Promotion) -> tuple[str, str]:
@@ -277,20 +333,36 @@ def why_replaced(
     """
     name = before.configuration
     if off := configurations.switched_off.get(name):
-        return Message.REPLACED_MODEL_OFF.format(model=off.retrieval.model)
+        return _("its model, {model}, is no longer in EMBEDDING_MODELS").format(
+            model=off.retrieval.model
+        )
     own = configurations.get(name)
     if own is None or own.retrieval.config_hash != before.config_hash:
-        return Message.REPLACED_NO_FILE
-    return refusals.get(name, Message.REPLACED_BY_BETTER)
+        return _(
+            "it was a version that is in no file any more, and “rag run” chooses among those of "
+            "the files"
+        )
+    return refusals.get(
+        name, _("it passes the gate, but the new one is the best of those that pass")
+    )
 
 
 def _print_reasons(headline: str, names: Sequence[str], reasons: Mapping[str, str]) -> None:
     """Print why configurations do not serve, those with the same reason together."""
     names_of: dict[str, list[str]] = {}
     for name in names:
-        names_of.setdefault(reasons.get(name, Message.REFUSED_NOT_PROVEN), []).append(name)
+        names_of.setdefault(
+            reasons.get(
+                name,
+                _(
+                    "its MRR is higher, but with these questions what sets it apart from what "
+                    "served already (at first, the default) may be chance"
+                ),
+            ),
+            [],
+        ).append(name)
     if names_of:
         say(headline)
     for reason, alike in names_of.items():
-        told = Message.RESULTS_AHEAD_REASON.format(name=", ".join(alike), reason=reason)
+        told = _("  - {name}: {reason}.").format(name=", ".join(alike), reason=reason)
         say(told)

@@ -21,7 +21,7 @@ from rag_assets.labels import labelled
 from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.application import Application, open_application
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.store.promotions import Promotion
 
 PER_TICK = 20
@@ -66,7 +66,10 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
     @dg.sensor(
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_OUTSIDE_RUNS,
+        description=_(
+            "Shows in their assets, as observations, the evaluations and promotions made without "
+            "Dagster, as those of the command line; it launches nothing."
+        ),
     )
     def outside_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Report what is newer than the cursor, oldest first, as observations and checks.
@@ -79,7 +82,7 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
             evaluations = application.evaluations.outside_runs(reported.evaluation, limit=PER_TICK)
             promotions = application.serving.outside_runs(reported.promotion, limit=PER_TICK)
             if not evaluations and not promotions:
-                return dg.SkipReason(Message.OUTSIDE_RUNS_NONE)
+                return dg.SkipReason(_("There is nothing to do."))
             # One whose model is switched off, or whose file is gone, has no asset.
             shown = [
                 each for each in evaluations if each.configuration in configured.configurations
@@ -90,7 +93,7 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
                     for each in shown
                     for event in _evaluated(configured, application, each, context.instance)
                 ),
-                *(_promoted(application, promotion) for _, promotion in promotions),
+                *(_promoted(application, promotion) for __, promotion in promotions),
             ]
         for evaluation in evaluations[-1:]:
             reported = replace(
@@ -98,9 +101,10 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
             )
         for promotion_id, promotion in promotions[-1:]:
             reported = replace(reported, promotion=(promotion.promoted_at, promotion_id))
-        told = Message.OUTSIDE_RUNS_REPORTED.format(
-            evaluations=len(shown), promotions=len(promotions)
-        )
+        told = _(
+            "Made without Dagster and shown now: evaluations, {evaluations}; promotions, "
+            "{promotions}."
+        ).format(evaluations=len(shown), promotions=len(promotions))
         return dg.SensorResult(
             asset_events=events, skip_reason=dg.SkipReason(told), cursor=reported.as_cursor()
         )
@@ -144,7 +148,15 @@ def _promoted(application: Application, promotion: Promotion) -> dg.AssetObserva
     """
     known = promotion.evaluation_id
     template = (
-        Message.OUTSIDE_RUNS_ROLLED_BACK if promotion.reason else Message.OUTSIDE_RUNS_PROMOTED
+        _(
+            "Rollback of {promoted_at:%Y-%m-%d %H:%M} UTC, made without Dagster; the figures are "
+            "those of the promotion that it goes back to."
+        )
+        if promotion.reason
+        else _(
+            "Promotion of {promoted_at:%Y-%m-%d %H:%M} UTC, made without Dagster, with the "
+            "figures that it was based on."
+        )
     )
     return dg.AssetObservation(
         PROMOTED_CONFIG,
@@ -158,7 +170,17 @@ def _promoted(application: Application, promotion: Promotion) -> dg.AssetObserva
 def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:
     """Say when an evaluation was made and, if so, why its numbers are not plotted."""
     if evaluation.is_disturbed:
-        reason = Message.OUTSIDE_RUNS_DISTURBED
+        reason = _(
+            "Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster and disturbed: "
+            "it decides nothing, and its figures are not plotted."
+        )
     else:
-        reason = Message.OUTSIDE_RUNS_OLD if is_old else Message.OUTSIDE_RUNS_PLOTTED
+        reason = (
+            _(
+                "Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster and older "
+                "than the last one by a run: its figures are not plotted."
+            )
+            if is_old
+            else _("Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster.")
+        )
     return reason.format(evaluated_at=evaluation.created_at)

@@ -9,12 +9,12 @@ from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
 from rag_assets.keys import ANSWER_LOG
 from rag_assets.serving.retrieval_log import retrieval_log
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 nightly_evaluation = dg.ScheduleDefinition(
     name="nightly_evaluation",
     job=evaluate_job,
-    description=Message.SCHEDULE_EVALUATION,
+    description=_("Every night evaluates all configurations with the golden questions."),
     cron_schedule="0 3 * * *",
     execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -24,7 +24,10 @@ nightly_evaluation = dg.ScheduleDefinition(
 hourly_purge = dg.ScheduleDefinition(
     name="hourly_purge",
     job=purge_expired_job,
-    description=Message.SCHEDULE_PURGE,
+    description=_(
+        "Every hour deletes expired notes for good, and those deleted by hand that can no longer "
+        "be restored."
+    ),
     cron_schedule="17 * * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -33,7 +36,7 @@ hourly_purge = dg.ScheduleDefinition(
 nightly_archive = dg.ScheduleDefinition(
     name="nightly_archive",
     job=archive_evaluations_job,
-    description=Message.SCHEDULE_ARCHIVE,
+    description=_("Every night archives the details of old evaluations; their metrics stay."),
     cron_schedule="40 4 * * *",
     execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -43,7 +46,7 @@ nightly_archive = dg.ScheduleDefinition(
 nightly_retrieval_log = dg.ScheduleDefinition(
     name="nightly_retrieval_log",
     target=retrieval_log,
-    description=Message.SCHEDULE_LOG,
+    description=_("Every night sums up what the questions of the day before cost."),
     cron_schedule="3 0 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -54,7 +57,7 @@ nightly_retrieval_log = dg.ScheduleDefinition(
 @dg.schedule(
     name="nightly_answer_log",
     target=dg.AssetSelection.assets(ANSWER_LOG),
-    description=Message.SCHEDULE_ANSWER_LOG,
+    description=_("Sums up the month's answers every night, and what was thought of them."),
     cron_schedule="9 0 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,

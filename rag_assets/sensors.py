@@ -30,10 +30,10 @@ from rag_assets.runs.partitions import monthly
 from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 GOING_ON = [
@@ -56,7 +56,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         job=ingest_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_NEW_NOTES,
+        description=_("Ingests the months of new or changed files of NOTES_SOURCE."),
     )
     def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months of the files that were written since the cursor.
@@ -67,10 +67,15 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         """
         source = settings.notes_source or (SAMPLE_NOTES if settings.sample_by_default else None)
         if source is None:
-            return dg.SkipReason(Message.SOURCE_NOT_SET)
+            return dg.SkipReason(_("NOTES_SOURCE is empty: there is no source to watch."))
         if not source.exists():
-            return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
-        latest, _, which = (context.cursor or "").partition(" ")
+            return dg.SkipReason(
+                _(
+                    "The folder or file of notes {path} does not exist. Check the spelling of the "
+                    "path."
+                ).format(path=source)
+            )
+        latest, __, which = (context.cursor or "").partition(" ")
         if context.cursor is None:
             seen = read_since(context.instance, settings, NOTES)
         else:
@@ -79,7 +84,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         now = time.time_ns() - SETTLED_NS
         changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
         if not changed:
-            return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
+            return dg.SkipReason(_("There is nothing to do.").format(path=source))
         refusal = _refusal(settings)
         if refusal:
             return dg.SkipReason(refusal)
@@ -100,7 +105,11 @@ def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         job=ingest_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_WAITING_NOTES,
+        description=_(
+            "Ingests and indexes the months with notes that are not indexed: those written "
+            "without Dagster, as by “rag ingest” or “rag notes restore”, or while their month was "
+            "being indexed."
+        ),
     )
     def waiting_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months in which notes wait, so that automation builds what depends on them.
@@ -119,12 +128,15 @@ def build_waiting_notes_sensor(settings: Settings) -> dg.SensorDefinition:
             asked = json.loads(context.cursor or "{}")
             left = {key: state for key, state in asked.items() if found.get(key) == state}
             return dg.SensorResult(
-                skip_reason=dg.SkipReason(Message.WAITING_NOTES_LATER), cursor=json.dumps(left)
+                skip_reason=dg.SkipReason(
+                    _("Runs are going on, and may be indexing the notes that wait.")
+                ),
+                cursor=json.dumps(left),
             )
         cursor = json.dumps(found)
         if not found or cursor == context.cursor:
             return dg.SensorResult(
-                skip_reason=dg.SkipReason(Message.WAITING_NOTES_NONE), cursor=cursor
+                skip_reason=dg.SkipReason(_("There is nothing to do.")), cursor=cursor
             )
         return dg.SensorResult(run_requests=[_range_request(found)], cursor=cursor)
 
@@ -189,14 +201,14 @@ _FROM_OUTSIDE = "marked as failed from outside the execution context"
 @dg.run_failure_sensor(
     name="failed_runs",
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description=Message.SENSOR_FAILED_RUNS,
+    description=_("Tells each failed run in the log."),
 )
 def failed_runs(context: dg.RunFailureSensorContext) -> None:
     """Log each failed run in the daemon's log, as one sentence."""
     failures = context.get_step_failure_events()
     error = "\n".join(map(failure_reason, failures)) or _without_steps(context.failure_event)
     context.log.error(
-        Message.RUN_FAILED.format(
+        _("The run {run_id} of {job} has failed: {error}").format(
             run_id=context.dagster_run.run_id, job=_made_by(context.dagster_run), error=error
         )
     )
@@ -216,7 +228,15 @@ def _made_by(run: dg.DagsterRun) -> str:
 def _without_steps(event: dg.DagsterEvent) -> str:
     """Say why a run failed without a step that failed."""
     message = event.message or ""
-    return Message.RUN_ENDED_OUTSIDE if _FROM_OUTSIDE in message else message
+    return (
+        _(
+            "it could not begin, or its process ended. The cause is on the page of the run. If "
+            "you changed settings or configuration files since “rag ui” began, correct what is "
+            "not valid and restart it"
+        )
+        if _FROM_OUTSIDE in message
+        else message
+    )
 
 
 def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
@@ -225,7 +245,10 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
     @dg.sensor(
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_STOP_BACKFILLS,
+        description=_(
+            "Asks for running backfills to stop when the quality gate of a model closes or "
+            "somebody stops the migration."
+        ),
     )
     def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         """Cancel the backfills whose remaining batches would all be refused.
@@ -237,7 +260,7 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
             filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
         )
         if not running:
-            return dg.SkipReason(Message.BACKFILLS_NONE)
+            return dg.SkipReason(_("There is nothing to do."))
         stops = _read_stops(settings)
         stopped = {
             backfill.backfill_id: backfill
@@ -247,9 +270,11 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
         for backfill in stopped.values():
             context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
         if not stopped:
-            return dg.SkipReason(Message.BACKFILLS_GO_ON)
+            return dg.SkipReason(_("There is nothing to do."))
         reasons = "\n".join(stop.reason for stop in stops)
-        told = Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
+        told = _("It was asked for {backfills} to stop.\n{reasons}").format(
+            backfills=", ".join(stopped), reasons=reasons
+        )
         context.log.warning(told)
         return dg.SkipReason(told)
 
@@ -323,17 +348,22 @@ def _read_stops(settings: Settings) -> list[_Stop]:
 @dg.sensor(
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description=Message.SENSOR_DEAD_RUNS,
+    description=_(
+        "Fails runs whose process is gone, so that they do not keep their place in the queue."
+    ),
 )
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Report runs whose process died before they started; Dagster alone would wait an hour."""
     ended = end_dead_runs(context.instance)
-    return dg.SkipReason(Message.RUNS_ENDED.format(count=len(ended)))
+    return dg.SkipReason(_("Runs without a process: {count}.").format(count=len(ended)))
 
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
-    description=Message.SENSOR_AUTOMATION,
+    description=_(
+        "Launches what depends on what has changed: vectors after chunks, evaluations after "
+        "vectors, promotion after evaluations."
+    ),
     default_status=dg.DefaultSensorStatus.RUNNING,
 )

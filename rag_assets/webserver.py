@@ -17,10 +17,9 @@ import psutil
 from rag_assets.instance import WORKSPACE
 from rag_resources.cli.output import say, working
 from rag_resources.core.errors import InvalidParameterError, RagError
-from rag_resources.core.messages import Message
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
-from rag_resources.languages.messages import operators, render
+from rag_resources.languages.messages import _, operators, render
 from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
@@ -58,12 +57,25 @@ def serve(settings: Settings) -> int:
     """
     host, wanted = settings.ui_host, settings.ui_port
     if running := running_program(settings.rag_home, UI):
-        told = Message.UI_RUNS_ALREADY.format(url=running.address, pid=running.pid)
+        told = _(
+            "It already runs at {url} (process {pid}). To start it anew, end that process first."
+        ).format(url=running.address, pid=running.pid)
         raise InvalidParameterError(told, pid=running.pid)
     if not has_address(host):
-        raise InvalidParameterError(Message.ADDRESS_NOT_HERE.format(host=host, variable="UI_HOST"))
+        raise InvalidParameterError(
+            _(
+                "This machine does not have the address “{host}”, or the name is not known: "
+                "correct {variable}."
+            ).format(host=host, variable="UI_HOST")
+        )
     if wanted is not None and not becomes_free(wanted, host=host):
-        raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
+        raise InvalidParameterError(
+            _(
+                "Port {port} is taken. Choose another one with UI_PORT, or leave UI_PORT empty to "
+                "use a free one."
+            ).format(port=wanted),
+            port=wanted,
+        )
     port = wanted or choose_port(DEFAULT_PORT, host=host)
     url = f"http://{host}:{port}"
     python = [sys.executable, "-m"]
@@ -94,11 +106,16 @@ def serve(settings: Settings) -> int:
                 tells = (process.stdout, interrupted, silenced)
                 Thread(target=_tell, args=tells, daemon=True).start()
             if not sys.stdout.isatty():
-                say(Message.UI_STARTING)
-            with working(Message.UI_STARTING):
+                say(_("Starting Dagster…"))
+            with working(_("Starting Dagster…")):
                 wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
             if _run(processes):
-                say(Message.UI_SERVING.format(url=url))
+                say(
+                    _(
+                        "Dagster at {url} (Ctrl+C to end). The UI asks for no password: do not "
+                        "expose it outside this machine."
+                    ).format(url=url)
+                )
             while _run(processes):
                 tell_outage(has_stopped(settings), silenced)
                 time.sleep(POLL_S)
@@ -129,10 +146,15 @@ def tell_outage(stopped: bool, silenced: Event) -> None:
     """
     if stopped and not silenced.is_set():
         silenced.set()
-        say(Message.UI_DATABASE_STOPPED)
+        say(
+            _(
+                "The embedded PostgreSQL has stopped: until it is started (“rag up”), the UI can "
+                "show nothing and nothing is run."
+            )
+        )
     elif silenced.is_set() and not stopped:
         silenced.clear()
-        say(Message.UI_DATABASE_BACK)
+        say(_("The embedded PostgreSQL is running again."))
 
 
 def _run(processes: Sequence["subprocess.Popen[bytes]"]) -> bool:
@@ -184,7 +206,12 @@ def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
             is_news = found["level"] in _NEWS or any(event in line for event in _EXPECTED)
             if failed := _BACKFILL.search(line):
                 is_news = True
-                told = Message.UI_BACKFILL_FAILED.format(backfill=failed[1].decode())
+                told = _(
+                    "The backfill {backfill} has ended with an error; its page in the UI explains "
+                    "it (Runs › Backfills). What it has done stays done; a new backfill does only "
+                    "what is missing. If it was for a model that is no longer configured, nothing "
+                    "needs to be done."
+                ).format(backfill=failed[1].decode())
                 yield f"{render(told, operators())}\n".encode()
         if not is_news and line.strip() != _SIGNED_OFF:
             yield line

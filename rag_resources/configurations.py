@@ -19,10 +19,8 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.fusion_config import MODEL_NAME
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import is_model_name, unknown_model
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Text, joined
 from rag_resources.core.yaml_text import (
     DuplicateKeyError,
     Lines,
@@ -30,6 +28,7 @@ from rag_resources.core.yaml_text import (
     problem_of,
     refuse_duplicate_keys,
 )
+from rag_resources.languages.messages import Text, _, joined
 
 DEFAULT_CONFIGURATION = "hybrid_windows"
 """The configuration that serves before the first promotion."""
@@ -81,7 +80,10 @@ class Configurations(dict[str, NamedConfiguration]):
         ]
         if not same:
             return None
-        return Message.NOTICE_SAME.format(name=named.name, others=joined(", ", same))
+        return _(
+            "“{name}” has the same fields as {others}: it searches in the same way. If you "
+            "changed the file, check that it is saved."
+        ).format(name=named.name, others=joined(", ", same))
 
     def named(self, name: str) -> NamedConfiguration:
         """Return a configuration.
@@ -92,7 +94,10 @@ class Configurations(dict[str, NamedConfiguration]):
         """
         if off := self.switched_off.get(name):
             notes = off.retrieval.unit == "notes"
-            headline = Message.CONFIGURATION_MODEL_OFF.format(
+            headline = _(
+                "“{name}” searches with {model}, which is not in {setting}: it is neither "
+                "evaluated by runs nor promoted. Add it there."
+            ).format(
                 name=name,
                 model=off.retrieval.model,
                 setting="NOTE_EMBEDDING_MODEL" if notes else "EMBEDDING_MODELS",
@@ -100,7 +105,9 @@ class Configurations(dict[str, NamedConfiguration]):
             raise InvalidConfigurationError(headline, [])
         if name not in self:
             known = ", ".join(self)
-            headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)
+            headline = _(
+                "There is no valid configuration named “{name}”. Those that exist are: {known}."
+            ).format(name=name, known=known)
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
 
@@ -123,9 +130,10 @@ def load_configurations(folders: Iterable[Path]) -> Configurations:
             continue
         if configuration.name in found:
             problems.append(
-                Message.CONFIGURATION_DUPLICATE.format(
-                    name=configuration.name, first=origins[configuration.name], second=path
-                )
+                _(
+                    "The configuration “{name}” is in two files, {first} and {second}. The first "
+                    "one counts; rename the other."
+                ).format(name=configuration.name, first=origins[configuration.name], second=path)
             )
             continue
         found[configuration.name] = configuration
@@ -169,7 +177,7 @@ def load_configuration(path: Path) -> NamedConfiguration:
     Raises:
         InvalidConfigurationError: The file is invalid; every problem is named.
     """
-    headline = Message.INVALID_CONFIGURATION.format(origin=path)
+    headline = _("The configuration is not valid ({origin}):").format(origin=path)
     raw, lines = _read(path, headline=headline)
     problems: list[str] = [*_wrong_names(raw, path, lines)]
     try:
@@ -190,10 +198,12 @@ def _wrong_names(raw: Any, path: Path, lines: Lines) -> Iterator[Text]:
         if isinstance(name, str) and re.fullmatch(MODEL_NAME, name) and not is_model_name(name):
             told = joined(": ", (".".join(place), unknown_model(name)))
             line = lines.of(place)
-            yield Message.PROBLEM_ON_LINE.format(line=line, problem=told) if line else told
+            yield _("line {line}: {problem}").format(line=line, problem=told) if line else told
     own = _at(raw, ("name",))
     if isinstance(own, str) and own != path.stem:
-        yield Message.CONFIGURATION_NAME.format(stem=path.stem, name=shown(own))
+        yield _("name: must be the name of the file (“{stem}”), not “{name}”").format(
+            stem=path.stem, name=shown(own)
+        )
 
 
 def _at(raw: Any, place: Iterable[str]) -> Any:
@@ -234,12 +244,16 @@ def _read(path: Path, *, headline: str) -> tuple[Any, Lines]:
         problem = unreadable(path, error)
         raise InvalidConfigurationError(headline, [problem]) from error
     except DuplicateKeyError as error:
-        problem = Message.CONFIGURATION_DUPLICATE_KEY.format(key=shown(error.key), line=error.line)
+        problem = _("the key {key} is repeated (line {line})").format(
+            key=shown(error.key), line=error.line
+        )
         raise InvalidConfigurationError(headline, [problem]) from error
     except yaml.MarkedYAMLError as error:
         raise InvalidConfigurationError(headline, [problem_of(error)]) from error
     except yaml.YAMLError as error:
-        raise InvalidConfigurationError(headline, [Message.YAML_LIMITS]) from error
+        raise InvalidConfigurationError(
+            headline, [_("a value does not fit its tag, is too long or too deep")]
+        ) from error
 
 
 def _files(folders: Iterable[Path], problems: list[str]) -> list[Path]:
@@ -254,7 +268,16 @@ def _files(folders: Iterable[Path], problems: list[str]) -> list[Path]:
                 if path.resolve().is_relative_to(inside):
                     files.append(path)
                 else:
-                    problems.append(Message.CONFIGURATION_LINK.format(path=path))
+                    problems.append(
+                        _(
+                            "{path}: is a link that leads out of the folder of configurations; "
+                            "copy the file into it"
+                        ).format(path=path)
+                    )
         else:
-            problems.append(Message.CONFIGURATION_FOLDER.format(path=folder))
+            problems.append(
+                _(
+                    "{path}: the folder of configurations does not exist (RAG_CONFIGURATIONS)"
+                ).format(path=folder)
+            )
     return files

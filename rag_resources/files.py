@@ -14,7 +14,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from rag_resources.core.errors import InvalidParameterError, unreadable
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -98,7 +98,11 @@ class LocalFiles(Files):
             write_atomically(path, data, mode=PRIVATE)
         except OSError as error:
             raise InvalidParameterError(
-                Message.FILE_NOT_WRITABLE.format(path=path), path=path
+                _(
+                    "{path} cannot be written: check the folder, the permissions and the free "
+                    "space."
+                ).format(path=path),
+                path=path,
             ) from error
 
     def read(self, name: str) -> bytes:
@@ -116,7 +120,11 @@ class LocalFiles(Files):
             path.unlink(missing_ok=True)
         except OSError as error:
             raise InvalidParameterError(
-                Message.FILE_NOT_WRITABLE.format(path=path), path=path
+                _(
+                    "{path} cannot be written: check the folder, the permissions and the free "
+                    "space."
+                ).format(path=path),
+                path=path,
             ) from error
 
     def names(self, folder: str) -> Iterator[str]:
@@ -186,7 +194,10 @@ class ObjectFiles(Files):
             yield
         except (BaseError, OSError, ValueError) as error:
             raise InvalidParameterError(
-                Message.FILES_UNUSABLE.format(url=self._url, reason=type(error).__name__),
+                _(
+                    "{url} (FILES_URL) cannot be used: {reason}. Check the address, the "
+                    "credentials of the environment and the network."
+                ).format(url=self._url, reason=type(error).__name__),
                 url=self._url,
             ) from error
 

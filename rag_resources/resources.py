@@ -18,8 +18,8 @@ from rag_resources.application.migration import Migration
 from rag_resources.application.notes import Notes
 from rag_resources.application.serving import ServingConfiguration
 from rag_resources.application.tenants import Tenants
-from rag_resources.core.messages import Message
 from rag_resources.database.run_lock import run_guard
+from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
 
@@ -106,5 +106,7 @@ class RagResource(ConfigurableResource["RagResource"]):
         return self.application.graph
 
 
-RagResource.__doc__ = str(Message.RESOURCE_RAG)
+RagResource.__doc__ = str(
+    _("Retrieval with its database and its models, as the environment configures them.")
+)
 """Dagster shows a resource's docstring to the users of its UI."""

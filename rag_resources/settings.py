@@ -30,16 +30,15 @@ from rag_resources.core.errors import (
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import is_model_name, language_model, unknown_model
 from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.quoting import shown
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
-from rag_resources.core.texts import Text
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.env_file import ENV_FILE, malformed_lines, present_values
+from rag_resources.languages.messages import Text, _
 from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
@@ -67,24 +66,33 @@ def checked_month(value: str) -> str:
         ValueError: It cannot; the message says which months can.
     """
     if not re.fullmatch(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])", value):
-        raise ValueError(Message.SETTINGS_MONTH)
+        raise ValueError(_("must be a month in the form YYYY-MM, such as 2024-11"))
     if not EARLIEST_MONTH <= value <= f"{datetime.now(UTC):%Y-%m}":
-        raise ValueError(Message.SETTINGS_MONTH_RANGE.format(earliest=EARLIEST_MONTH))
+        raise ValueError(
+            _("must be a month between {earliest} and the present one").format(
+                earliest=EARLIEST_MONTH
+            )
+        )
     return value
 
 
 def _files_url(value: str) -> str:
     """Check that a URL names a folder or a bucket."""
-    scheme, _, place = value.partition("://")
+    scheme, __, place = value.partition("://")
     is_place = place.startswith("/") if scheme == "file" else bool(place.strip("/"))
     if scheme not in FILES_SCHEMES or not is_place or "@" in place.partition("/")[0]:
-        raise ValueError(Message.SETTINGS_FILES_URL)
+        raise ValueError(
+            _(
+                "must be file:///folder, s3://bucket/prefix, gs://bucket/prefix or "
+                "az://container/prefix, without credentials: these go in the environment"
+            )
+        )
     return value
 
 
 def _rate(value: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]{0,8}/(second|minute|hour|day)", value):
-        raise ValueError(Message.SETTINGS_RATE)
+        raise ValueError(_("must have the form 600/minute (second, minute, hour or day)"))
     return value
 
 
@@ -274,26 +282,30 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _query_sizes(self) -> "Settings":
         if self.query_topk_default > self.query_topk_max:
-            raise ValueError(Message.SETTINGS_QUERY_TOPK)
+            raise ValueError(_("QUERY_TOPK_DEFAULT must not be larger than QUERY_TOPK_MAX"))
         return self
 
     @model_validator(mode="after")
     def _database_behind_pooler(self) -> "Settings":
         if self.database_direct_url and not self.database_url:
-            raise ValueError(Message.SETTINGS_DIRECT)
+            raise ValueError(_("DATABASE_DIRECT_URL also needs DATABASE_URL"))
         return self
 
     @model_validator(mode="after")
     def _whole_tokens(self) -> "Settings":
         if self.jwt_jwks_url and not (self.jwt_issuer and self.jwt_audience):
-            raise ValueError(Message.SETTINGS_JWT)
+            raise ValueError(_("JWT_JWKS_URL also needs JWT_ISSUER and JWT_AUDIENCE"))
         return self
 
     @field_validator("notes_source_name")
     @classmethod
     def _not_the_sample(cls, value: str) -> str:
         if value == SAMPLE_SOURCE:
-            raise ValueError(Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE))
+            raise ValueError(
+                _("“{name}” is the name of the sample; choose another one").format(
+                    name=SAMPLE_SOURCE
+                )
+            )
         return value
 
     @field_validator("embedding_models")
@@ -315,7 +327,12 @@ class Settings(BaseSettings):
     @classmethod
     def _language_model(cls, value: str | None) -> str | None:
         if value and language_model(value) is None:
-            raise ValueError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=shown(value)))
+            raise ValueError(
+                _(
+                    "Unknown language model: “{name}”. Write ollama:<model> or openai:<model>, or "
+                    "nothing to use none."
+                ).format(name=shown(value))
+            )
         return value
 
     @field_validator("documents_pattern")
@@ -334,7 +351,9 @@ class Settings(BaseSettings):
         try:
             return value.expanduser().absolute() if value else None
         except RuntimeError:  # The `~user` of an unknown user.
-            raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
+            raise ValueError(
+                _("the home folder of {path} is not known").format(path=value)
+            ) from None
 
     @field_validator("documents_source")
     @classmethod
@@ -343,7 +362,12 @@ class Settings(BaseSettings):
             return value
         if value.startswith(("http://", "https://")):
             if "@" in value.partition("://")[2].partition("/")[0]:
-                raise ValueError(Message.SETTINGS_SOURCE_CREDENTIALS)
+                raise ValueError(
+                    _(
+                        "must not have a user or a password: they would be stored as the origin "
+                        "of the documents"
+                    )
+                )
             return value
         return str(cls._absolute(Path(value.removeprefix("file://"))))
 
@@ -434,7 +458,10 @@ class Settings(BaseSettings):
         """
         if config is None or config.unit == "notes" or self.makes_vectors_for(config):
             return None
-        return Message.MODEL_SWITCHED_OFF.format(name=name, model=config.model)
+        return _(
+            "“{name}” searches with {model}, which is not in EMBEDDING_MODELS: new notes will not "
+            "get its vectors, and “rag run” does not evaluate that configuration. Add it there."
+        ).format(name=name, model=config.model)
 
     def check_home(self) -> None:
         """Check that the state folder could be one; creates nothing.
@@ -445,7 +472,11 @@ class Settings(BaseSettings):
         there = next(path for path in (self.rag_home, *self.rag_home.parents) if path.exists())
         if not there.is_dir():
             raise InvalidParameterError(
-                Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home
+                _(
+                    "{path} (RAG_HOME) cannot be written. Give permission to write, or choose "
+                    "another folder with RAG_HOME."
+                ).format(path=self.rag_home),
+                path=self.rag_home,
             )
 
     def ensure_home(self) -> Path:
@@ -463,7 +494,11 @@ class Settings(BaseSettings):
             probe.unlink(missing_ok=True)  # Another process may be doing the same.
         except OSError as error:
             raise InvalidParameterError(
-                Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home
+                _(
+                    "{path} (RAG_HOME) cannot be written. Give permission to write, or choose "
+                    "another folder with RAG_HOME."
+                ).format(path=self.rag_home),
+                path=self.rag_home,
             ) from error
         return self.rag_home
 
@@ -488,21 +523,38 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         problems = [_as_variable(problem) for problem in describe_problems(error, Settings)]
-        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+        raise InvalidConfigurationError(
+            _("Some settings are invalid, in the environment or in .env:"), problems
+        ) from error
     except UnicodeDecodeError as error:
         problems = [unreadable(".env", error)]
-        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+        raise InvalidConfigurationError(
+            _("Some settings are invalid, in the environment or in .env:"), problems
+        ) from error
     except SettingsError as error:  # A whole group of fields was set, but not as JSON.
         group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")
         field = next(iter(_GROUPS[group].model_fields))
-        problems = [Message.SETTINGS_JSON.format(group=group.upper(), field=field.upper())]
-        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+        problems = [
+            _(
+                "{group}: is not valid JSON; it is easier to set each field in its own variable, "
+                "such as {group}__{field}"
+            ).format(group=group.upper(), field=field.upper())
+        ]
+        raise InvalidConfigurationError(
+            _("Some settings are invalid, in the environment or in .env:"), problems
+        ) from error
 
 
 def env_file_problems() -> list[Text]:
     """Name the malformed lines of the `.env` file, which change nothing."""
     # Not their text, which may be a password.
-    return [Message.SETTINGS_MALFORMED.format(line=line) for line in malformed_lines()]
+    return [
+        _(
+            "Line {line} of the file .env is not of the form NAME=value and changes nothing. "
+            "Correct it, or put “#” before it if it is a comment."
+        ).format(line=line)
+        for line in malformed_lines()
+    ]
 
 
 def unknown_variables() -> list[str]:
@@ -513,9 +565,9 @@ def unknown_variables() -> list[str]:
 
 def _as_variable(problem: str) -> str:
     """Replace the names of fields by their environment variables."""
-    name, _, reason = problem.partition(": ")
+    name, __, reason = problem.partition(": ")
     variable = name.upper().replace(".", "__")
     said = problem.values["items"][-1] if isinstance(problem, Text) else reason
-    if isinstance(said, Text) and said.code == Message.PROBLEM_OTHER_KEYS.code:
-        said = Message.PROBLEM_OTHER_KEYS.format(known=said.values["known"].upper())
+    if isinstance(said, Text) and said.msgid == _("unknown key; there are: {known}").msgid:
+        said = _("unknown key; there are: {known}").format(known=said.values["known"].upper())
     return f"{variable}: {said if isinstance(said, Text) else reason}"

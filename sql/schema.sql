@@ -169,15 +169,14 @@ CREATE TABLE document_pages (
     REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
--- What could not be done; a success removes the row. The sentence is made from code and details where it is shown.
+-- What could not be done; a success removes the row. The reason is a message in English and its values.
 CREATE TABLE document_failures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     document_id uuid NOT NULL,
     -- Null if the whole document failed.
     page_number integer CHECK (page_number >= 1),
     stage text NOT NULL CHECK (stage IN ('downloading', 'extracting', 'chunking', 'embedding')),
-    code text NOT NULL,
-    details jsonb NOT NULL DEFAULT '{}',
+    reason jsonb NOT NULL,
     occurred_at timestamptz NOT NULL DEFAULT now(),
     tenant_id text NOT NULL DEFAULT current_tenant(),
     UNIQUE NULLS NOT DISTINCT (document_id, page_number, stage),

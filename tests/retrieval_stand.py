@@ -11,12 +11,12 @@ from psycopg.conninfo import conninfo_to_dict
 from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -208,7 +208,13 @@ class Stand:
             assert trace == "psycopg" or trace not in recorded
 
 
-MISSING_SEMANTIC = (Message.SEMANTIC_UNAVAILABLE,)
-MISSING_FULLTEXT = (Message.FULLTEXT_UNAVAILABLE,)
-LATE_SEMANTIC = (Message.SEMANTIC_UNAVAILABLE, Message.PARTIAL_RESULTS)
-LATE_FULLTEXT = (Message.FULLTEXT_UNAVAILABLE, Message.PARTIAL_RESULTS)
+MISSING_SEMANTIC = (_("Semantic search is unavailable, using keyword search"),)
+MISSING_FULLTEXT = (_("Keyword search is unavailable, using semantic search"),)
+LATE_SEMANTIC = (
+    _("Semantic search is unavailable, using keyword search"),
+    _("Partial search completed (time limit exceeded)"),
+)
+LATE_FULLTEXT = (
+    _("Keyword search is unavailable, using semantic search"),
+    _("Partial search completed (time limit exceeded)"),
+)

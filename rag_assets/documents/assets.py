@@ -11,9 +11,9 @@ from rag_assets.runs.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.runs.partitions import batches, monthly
 from rag_assets.runs.pools import DATABASE_WRITES
 from rag_resources.application.documents import ArrivalReport, ExtractReport, reader_version
-from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RejectedRecord, TimeWindow
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.document_list import MonthDocument, status_word
@@ -31,12 +31,15 @@ def build_documents_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name="ingestion",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        description=Message.ASSET_DOCUMENTS,
+        description=_(
+            "The files of DOCUMENTS_SOURCE, by month of arrival. A copy of each is kept; what has "
+            "not changed is not read again."
+        ),
     )
     def documents(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         """Register the files of the source, which is read once for all months of the run."""
         if not rag.documents.is_configured:
-            context.log.info(Message.DOCUMENTS_NOT_SET)
+            context.log.info(_("There are no documents: DOCUMENTS_SOURCE is not set."))
         with told_as_failure():
             report = rag.documents.arrive()
         for rejected in report.rejected:
@@ -72,7 +75,11 @@ def build_document_pages_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name="ingestion",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        description=Message.ASSET_DOCUMENT_PAGES,
+        description=_(
+            "The pages of the documents, read one by one in a process with limits. A new reader "
+            "makes the months outdated; what was read waits until “notes” puts it in place of "
+            "what was there."
+        ),
     )
     def document_pages(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         """Read the documents that the present readers have not read."""
@@ -132,15 +139,18 @@ def _problems(report: ExtractReport) -> str:
         *(
             (
                 title,
-                Message.READING_HELD.format(words=diff.lost_words, passages=diff.lost_citations),
+                _(
+                    "the new reading loses {words:.1%} of the words and {passages:.1%} of the "
+                    "passages"
+                ).format(words=diff.lost_words, passages=diff.lost_citations),
             )
             for title, diff in report.held
         ),
     ]
-    return markdown_table(Message.TABLE_DOCUMENT_PROBLEMS, rows[:LISTED]) if rows else ""
+    return markdown_table(_("| Document | Problem |"), rows[:LISTED]) if rows else ""
 
 
 def _by_document(documents: Sequence[MonthDocument]) -> str:
     """Return a table of the progress of each document."""
     rows = [(each.address, status_word(each.status), each.pages, each.reason) for each in documents]
-    return markdown_table(Message.TABLE_DOCUMENTS_OF_MONTH, rows)
+    return markdown_table(_("| Document | Status | Pages | Reason |"), rows)

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.keys import CHUNKS, DOCUMENT_PAGES
 from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.store.document_list import status_word
 
@@ -16,7 +16,14 @@ MOST_ERRORS = 0.01
 """Largest share of documents, and of pages, that may lack text because of errors."""
 
 
-@dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
+@dg.asset_check(
+    asset=DOCUMENT_PAGES,
+    blocking=True,
+    description=_(
+        "No new reading loses more words or passages than allowed (EXTRACTION__LOST_WORDS, "
+        "EXTRACTION__LOST_CITATIONS)."
+    ),
+)
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
@@ -30,22 +37,27 @@ def extraction_loss(
     is_new = any(reading.read_at.timestamp() >= began for reading in held)
     shown = "; ".join(
         f"{reading.title}: "
-        + Message.READING_HELD.format(
-            words=reading.diff.lost_words, passages=reading.diff.lost_citations
-        )
+        + _(
+            "the new reading loses {words:.1%} of the words and {passages:.1%} of the passages"
+        ).format(words=reading.diff.lost_words, passages=reading.diff.lost_citations)
         for reading in held[:EXAMPLES]
     )
     return dg.AssetCheckResult(
         passed=not held,
         severity=dg.AssetCheckSeverity.ERROR if is_new else dg.AssetCheckSeverity.WARN,
         metadata=labelled({"held": len(held)}),
-        description=Message.READINGS_HELD.format(count=len(held), documents=shown)
+        description=_(
+            "{count} documents wait for a decision; their pages have not changed: {documents}. "
+            "Decide with “rag document review”."
+        ).format(count=len(held), documents=shown)
         if held
-        else Message.READINGS_GOOD,
+        else _("No reading waits for a decision."),
     )
 
 
-@dg.asset_check(asset=DOCUMENT_PAGES, description=Message.CHECK_DOCUMENT_ERRORS)
+@dg.asset_check(
+    asset=DOCUMENT_PAGES, description=_("Fewer than 1 % of the documents and of the pages fail.")
+)
 def document_errors(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
@@ -74,16 +86,22 @@ def document_errors(
                 },
             }
         ),
-        description=Message.DOCUMENT_ERRORS.format(**shares) + _named(stages),
+        description=_(
+            "Documents not read: {documents:.1%}. Pages with an error: {pages:.1%}."
+        ).format(**shares)
+        + _named(stages),
     )
 
 
 def _named(stages: Sequence[str]) -> str:
     words = ", ".join(map(status_word, stages))
-    return Message.DOCUMENT_ERROR_STAGES.format(stages=words) if stages else ""
+    return _(" More than 1 % fail in: {stages}.").format(stages=words) if stages else ""
 
 
-@dg.asset_check(asset=CHUNKS, description=Message.CHECK_CITATIONS)
+@dg.asset_check(
+    asset=CHUNKS,
+    description=_("The passages of the documents are in the file, at the place that they name."),
+)
 def citations_verified(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
@@ -104,7 +122,7 @@ def citations_verified(
                 "verified_share": verified.share,
             }
         ),
-        description=Message.CITATIONS_VERIFIED.format(
-            verified=verified.verified, passages=verified.passages, examples=examples
-        ),
+        description=_(
+            "{verified} of {passages} passages are at their place in the file. {examples}"
+        ).format(verified=verified.verified, passages=verified.passages, examples=examples),
     )

@@ -13,10 +13,10 @@ from rag_assets.keys import DOCUMENTS
 from rag_assets.runs.partitions import monthly
 from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
 from rag_resources.documents.folder import SIDECARS
 from rag_resources.documents.media_types import SUFFIXES
 from rag_resources.documents.sources import is_web
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 _HOUR_NS = 3_600 * 10**9
@@ -30,7 +30,10 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         job=ingest_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_NEW_DOCUMENTS,
+        description=_(
+            "Registers and reads new or changed documents of DOCUMENTS_SOURCE: those of a folder "
+            "as soon as they change, those of the web every DOWNLOAD__EVERY_HOURS hours."
+        ),
     )
     def new_documents(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months of the documents that were written since the cursor.
@@ -41,8 +44,8 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         """
         source = settings.documents_source
         if source is None:
-            return dg.SkipReason(Message.DOCUMENTS_NOT_SET)
-        latest, _, which = (context.cursor or "").partition(" ")
+            return dg.SkipReason(_("There are no documents: DOCUMENTS_SOURCE is not set."))
+        latest, __, which = (context.cursor or "").partition(" ")
         now = time.time_ns() - SETTLED_NS
         try:
             own = _identity(source)
@@ -52,10 +55,15 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
                 seen = int(latest) if which == own else 0
             changed = {name: at for name, at in _changes(settings, source, seen, now) if at <= now}
             if not changed:
-                return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
+                return dg.SkipReason(_("There is nothing to do.").format(path=source))
             keys = _months(settings, changed.keys())
         except FileNotFoundError:
-            return dg.SkipReason(Message.DOCUMENTS_FOLDER.format(path=source))
+            return dg.SkipReason(
+                _(
+                    "The folder of documents {path} does not exist or cannot be read. Check "
+                    "DOCUMENTS_SOURCE."
+                ).format(path=source)
+            )
         request = dg.RunRequest(
             run_key=f"documents {max(changed.values())}",
             tags={

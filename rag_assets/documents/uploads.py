@@ -8,7 +8,7 @@ import dagster as dg
 from rag_assets.jobs import ingest_job
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 _UNFINISHED = [
@@ -26,20 +26,32 @@ def build_uploaded_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         job=ingest_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_UPLOADED_DOCUMENTS,
+        description=_(
+            "Reads the documents that are uploaded through the API, and registers those that came "
+            "while the database was down."
+        ),
     )
     def uploaded_documents(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         """Ingest the months of the uploads that nobody has read; one run at a time."""
         if not settings.keeps_files:
-            return dg.SkipReason(Message.DOCUMENTS_NEED_FILES)
+            return dg.SkipReason(
+                _(
+                    "With DATABASE_URL it must also be said where the copies of the documents are "
+                    "kept: set FILES_URL."
+                )
+            )
         with open_application(settings) as application:
             application.documents.register_kept()
             waiting = application.documents.waiting_uploads()
         if not waiting:
-            return dg.SkipReason(Message.UPLOADS_NONE)
+            return dg.SkipReason(_("There is nothing to do."))
         own = dg.RunsFilter(statuses=_UNFINISHED, tags={"dagster/sensor_name": context.sensor_name})
         if context.instance.get_runs_count(own):
-            return dg.SkipReason(Message.UPLOADS_BEING_READ.format(count=len(waiting)))
+            return dg.SkipReason(
+                _("Another run is reading the uploaded documents; {count} wait.").format(
+                    count=len(waiting)
+                )
+            )
         known = monthly(settings).get_partition_keys()
         months = {f"{at.astimezone(UTC):%Y-%m}-01" for at in waiting.values()} & set(known)
         which = "".join(sorted(map(str, waiting)))

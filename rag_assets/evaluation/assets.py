@@ -23,8 +23,8 @@ from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
-from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_markdown
+from rag_resources.languages.messages import _
 from rag_resources.reporting.report import EvaluationReport
 from rag_resources.resources import RagResource
 from rag_resources.store.golden import GoldenImport
@@ -35,7 +35,7 @@ from rag_resources.store.golden import GoldenImport
     group_name="evaluation",
     owners=OWNERS,
     kinds={"python", "postgres", "json"},
-    description=Message.ASSET_GOLDEN,
+    description=_("Questions with their relevant notes: the yardstick for each configuration."),
 )
 def golden_dataset(
     context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
@@ -77,11 +77,41 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         change.before.query for change in imported.changes if change.before and not change.after
     ]
     named = {
-        "deleted_questions": (deleted, Message.GOLDEN_RECOVER),
-        "kept_questions": ([entry.query for entry in imported.kept], Message.GOLDEN_KEPT),
-        "left_out_questions": (imported.deleted, Message.GOLDEN_LEFT_OUT),
-        "orphaned_questions": (imported.orphaned, Message.GOLDEN_ORPHANED),
-        "draft_questions": (imported.drafts, Message.GOLDEN_DRAFTS),
+        "deleted_questions": (
+            deleted,
+            _("What was there is in the history: get it back with “rag golden restore DATE”."),
+        ),
+        "kept_questions": (
+            [entry.query for entry in imported.kept],
+            _(
+                "Questions that a person wrote or changed and the file states differently: "
+                "{count}. They stay as they are; with “rag golden import FILE --replace” the file "
+                "rules."
+            ),
+        ),
+        "left_out_questions": (
+            imported.deleted,
+            _(
+                "Questions of the file that a person deleted: {count}. They do not come back; "
+                "restore them with “rag golden restore DATE”, or with “rag golden import FILE "
+                "--replace”."
+            ),
+        ),
+        "orphaned_questions": (
+            imported.orphaned,
+            _(
+                "Questions of the file that name deleted notes: {count}. They are not imported; "
+                "those that were there stay as they were. Restore the note with “rag notes "
+                "restore NOTE”, or change the question."
+            ),
+        ),
+        "draft_questions": (
+            imported.drafts,
+            _(
+                "Draft questions, without an answer yet: {count}. They do not count until "
+                "somebody writes it in “expectedAnswer”."
+            ),
+        ),
     }
     return {
         "inserted": counts[Operation.INSERT],
@@ -160,7 +190,10 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         owners=OWNERS,
         kinds={"python", "html"},
         automation_condition=dg.AutomationCondition.eager(),
-        description=Message.ASSET_REPORT,
+        description=_(
+            "The evaluations as a report: an HTML page with configurations, comparison with what "
+            "serves, history and questions not found; here its main part."
+        ),
     )
     def evaluation_report(
         context: dg.AssetExecutionContext, rag: RagResource

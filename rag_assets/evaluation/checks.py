@@ -14,7 +14,6 @@ from rag_resources.core.comparison import HITS
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
-from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.gates import Gates
 from rag_resources.evaluation.summary import (
@@ -23,6 +22,7 @@ from rag_resources.evaluation.summary import (
     inferiority_in_words,
     p_value_in_words,
 )
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
@@ -31,7 +31,11 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 Judged = Callable[[Gates], dg.AssetCheckResult]
 
 
-@dg.asset_check(asset=GOLDEN_DATASET, blocking=True, description=Message.CHECK_GOLDEN)
+@dg.asset_check(
+    asset=GOLDEN_DATASET,
+    blocking=True,
+    description=_("Each question is valid and not repeated, and its relevant notes exist."),
+)
 def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     """Check that there are questions and that their notes exist; the table ensures the rest."""
     count, broken = len(rag.golden.entries()), rag.golden.broken()
@@ -40,19 +44,33 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
         return dg.AssetCheckResult(
             passed=False,
             severity=WARN,
-            description=Message.GOLDEN_EMPTY,
+            description=_(
+                "The set of questions is empty, so there is nothing to evaluate. Import one with "
+                "“rag golden import FILE”."
+            ),
         )
     examples = "\n".join(entry.finding for entry in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
         metadata=labelled({"questions": count, "broken": len(broken)}),
-        description=Message.GOLDEN_BROKEN.format(count=len(broken), examples=examples)
+        description=_(
+            "Questions with notes that are gone: {count}. Nothing is evaluated or promoted until "
+            "they are mended.\n{examples}"
+        ).format(count=len(broken), examples=examples)
         if broken
-        else Message.GOLDEN_SOUND.format(count=count),
+        else ngettext("{count} valid question.", "{count} valid questions.", count).format(
+            count=count
+        ),
     )
 
 
-@dg.asset_check(asset=GOLDEN_DATASET, description=Message.CHECK_GOLDEN_DRIFT)
+@dg.asset_check(
+    asset=GOLDEN_DATASET,
+    description=_(
+        "The questions still measure what they should: their notes are there and were not edited "
+        "and the mix of categories is that of the evaluation of what serves."
+    ),
+)
 def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     """Name the questions that need review; this check blocks nothing."""
     drift = rag.golden.drift()
@@ -127,23 +145,70 @@ def gates_of(configuration: NamedConfiguration, gate: GateConfig) -> list[Gate]:
         return Gate(name, check, judged, description, stops=is_candidate and blocks)
 
     found = [
-        stopping("hit_rate_gate", hit_rate_result, Message.CHECK_HIT_RATE, gate.hit_rate_blocks),
-        Gate(name, "hit_rate_settled", settled_result, Message.CHECK_SETTLED),
-        stopping("latency_gate", latency_result, Message.CHECK_LATENCY, gate.latency_blocks),
+        stopping(
+            "hit_rate_gate",
+            hit_rate_result,
+            _(
+                "Hit_Rate@10 reaches GATE__HIT_RATE_AT_10 (by default 0.85) on the questions of "
+                "the set; with the 95 % Wilson interval."
+            ),
+            gate.hit_rate_blocks,
+        ),
+        Gate(
+            name,
+            "hit_rate_settled",
+            settled_result,
+            _(
+                "If it passes, it passes for certain: the whole 95 % Wilson interval is above the "
+                "threshold."
+            ),
+        ),
+        stopping(
+            "latency_gate",
+            latency_result,
+            _("p95 of a retrieval under GATE__LATENCY_P95_MS (by default 2000 ms)."),
+            gate.latency_blocks,
+        ),
         stopping(
             "citation_gate",
             citations_result,
-            Message.CHECK_ANSWER_CITATIONS,
+            _(
+                "Precision of the answers' citations, at least GATE__CITATION_PRECISION (by "
+                "default 0.5)."
+            ),
             gate.citation_precision_blocks,
         ),
-        stopping("silence_gate", silence_result, Message.CHECK_SILENCE, gate.false_answers_blocks),
         stopping(
-            "no_regression", regression_result, Message.CHECK_REGRESSION, gate.regression_blocks
+            "silence_gate",
+            silence_result,
+            _(
+                "Questions answered without their notes, at most GATE__FALSE_ANSWERS (by default "
+                "0.5)."
+            ),
+            gate.false_answers_blocks,
+        ),
+        stopping(
+            "no_regression",
+            regression_result,
+            _(
+                "Nothing proves, question by question, that Hit_Rate@10 or Hit_Rate@final (what a "
+                "user gets) are worse than those of what serves; a loss is tolerated that "
+                "certainly is not above GATE__MARGIN (by default 2 points)."
+            ),
+            gate.regression_blocks,
         ),
     ]
     if configuration.retrieval.searches_graph:
         found.append(
-            stopping("graph_gate", graph_result, Message.CHECK_GRAPH_GATE, gate.graph_blocks)
+            stopping(
+                "graph_gate",
+                graph_result,
+                _(
+                    "The graph does not harm questions about a single note and gains on those "
+                    "about several, compared with the same configuration without it."
+                ),
+                gate.graph_blocks,
+            )
         )
     return found
 
@@ -175,7 +240,7 @@ def _build_check(gate: Gate) -> dg.AssetChecksDefinition:
         evaluation = rag.evaluations.latest(gate.configuration)
         if evaluation is None:
             return dg.AssetCheckResult(
-                passed=False, severity=gate.severity, description=Message.NOT_EVALUATED
+                passed=False, severity=gate.severity, description=_("There are no evaluations yet.")
             )
         result = gate.result(rag.evaluations.gates(evaluation))
         if gate.judged is regression_result:
@@ -264,7 +329,7 @@ def _answers_result(
             {
                 **measured,
                 "threshold": threshold,
-                "state": Message.GATE_UNMEASURED if is_unmeasured else GATE_WORDS[state],
+                "state": _("not measured") if is_unmeasured else GATE_WORDS[state],
             }
         ),
         description=gates.disturbance or said,
@@ -277,7 +342,10 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
     if gates.disturbance:
         return dg.AssetCheckResult(passed=False, description=gates.disturbance)
     if against is None:
-        return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
+        return dg.AssetCheckResult(
+            passed=True,
+            description=_("There is no other evaluation, that of what serves, to compare with."),
+        )
     judged, served = against.compared[HITS], against.compared[SERVED]
     return dg.AssetCheckResult(
         passed=gates.regression.allows_promotion,
@@ -315,7 +383,10 @@ def graph_result(gates: Gates) -> dg.AssetCheckResult:
         passed=verdict.has_won,
         metadata=labelled(measured),
         description=verdict.reason
-        or Message.GRAPH_WON.format(gain=verdict.gain, p_value=verdict.p_value),
+        or _(
+            "The graph does not harm questions about one note and gains on those about several: "
+            "recall@10 {gain:+.3f} (p = {p_value:.3f})."
+        ).format(gain=verdict.gain, p_value=verdict.p_value),
     )
 
 

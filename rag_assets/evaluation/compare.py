@@ -7,20 +7,33 @@ from rag_assets.evaluation.metadata import comparison_metadata
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
 
 class CompareConfig(LaunchpadConfig):
     """Two evaluations, as the launchpad asks for them."""
 
-    before: str = Field(description=Message.HELP_COMPARE_BEFORE)
-    after: str = Field(description=Message.HELP_COMPARE_AFTER)
-    common_only: bool = Field(default=False, description=Message.HELP_COMPARE_COMMON)
+    before: str = Field(
+        description=_(
+            "The first: a configuration (its last evaluation) or the beginning of an evaluation's "
+            "identifier."
+        )
+    )
+    after: str = Field(description=_("The second, which is judged against the first."))
+    common_only: bool = Field(
+        default=False,
+        description=_("If the sets of questions differ, compares those that they share."),
+    )
 
 
-@dg.op(description=Message.HELP_COMPARE)
+@dg.op(
+    description=_(
+        "Compares two evaluations question by question: which is better, by how much, which "
+        "questions change and what was different."
+    )
+)
 def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
@@ -48,7 +61,10 @@ def compare_evaluations(
 
 @dg.job(
     name="compare",
-    description=Message.HELP_COMPARE,
+    description=_(
+        "Compares two evaluations question by question: which is better, by how much, which "
+        "questions change and what was different."
+    ),
     config=dg.RunConfig(
         ops={
             "compare_evaluations": CompareConfig(

@@ -10,7 +10,7 @@ import dagster as dg
 
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 CHECK = "configurations_valid"
 
@@ -18,7 +18,9 @@ CHECK = "configurations_valid"
 def build_configurations_check(configured: Configured) -> dg.AssetChecksDefinition:
     """Build the check that names the problem of each file that has no asset because of it."""
 
-    @dg.asset_check(asset=EVALUATION_REPORT, name=CHECK, description=Message.CHECK_CONFIGURATIONS)
+    @dg.asset_check(
+        asset=EVALUATION_REPORT, name=CHECK, description=_("All files of configurations are valid.")
+    )
     def configurations_valid() -> dg.AssetCheckResult:
         problems = configured.configurations.problems
         return dg.AssetCheckResult(
@@ -36,7 +38,10 @@ def build_configuration_files_sensor(configured: Configured) -> dg.SensorDefinit
     @dg.sensor(
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_CONFIGURATION_FILES,
+        description=_(
+            "Reads the configuration files again and says in their check, configurations_valid of "
+            "evaluation_report, which have an error; it starts nothing."
+        ),
     )
     def configuration_files(
         context: dg.SensorEvaluationContext,
@@ -49,10 +54,15 @@ def build_configuration_files_sensor(configured: Configured) -> dg.SensorDefinit
         found = read_configured(configured.settings).configurations
         told = list(found.problems)
         if set(found) != set(configured.configurations):
-            told.append(Message.CONFIGURATIONS_RELOAD)
+            told.append(
+                _(
+                    "Files have been added, removed or broken since the definitions were loaded: "
+                    "press “Reload definitions” (Deployment), so that the assets are those of now."
+                )
+            )
         cursor = json.dumps(told)
         if cursor == (context.cursor or "[]"):
-            return dg.SkipReason(Message.CONFIGURATIONS_UNCHANGED)
+            return dg.SkipReason(_("There is nothing to do."))
         result = dg.AssetCheckEvaluation(
             asset_key=EVALUATION_REPORT,
             check_name=CHECK,
@@ -62,7 +72,7 @@ def build_configuration_files_sensor(configured: Configured) -> dg.SensorDefinit
             description=_listed(told),
             blocking=False,
         )
-        skipped = dg.SkipReason(Message.CONFIGURATIONS_TOLD)
+        skipped = dg.SkipReason(_("Told in the check configurations_valid of evaluation_report."))
         return dg.SensorResult(asset_events=[result], cursor=cursor, skip_reason=skipped)
 
     return configuration_files

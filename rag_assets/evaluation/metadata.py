@@ -9,7 +9,6 @@ from rag_assets.labels import rounded
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import AnswerFigures
 from rag_resources.core.evaluation import Percentiles, QueryOutcome, StoredEvaluation
-from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.evaluation.comparison import EvaluationComparison
@@ -25,6 +24,7 @@ from rag_resources.evaluation.summary import (
     missed_rows,
 )
 from rag_resources.languages.labels import stage_label
+from rag_resources.languages.messages import _
 
 _SHOWN_QUESTIONS = 20
 _SHOWN_FLIPS = 50
@@ -52,10 +52,16 @@ def comparison_metadata(evaluations: Evaluations, found: EvaluationComparison) -
         "comparison": dg.MetadataValue.md(metrics_table(found.comparison).markdown()),
         **answers,
         "changes": dg.MetadataValue.md(
-            changes.markdown() if changes.rows else Message.COMPARE_NO_CHANGES
+            changes.markdown()
+            if changes.rows
+            else _("Configuration, model, questions and index are the same.")
         ),
         "causes": attribution_in_words(evaluations.attribute(found)),
-        "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
+        "flips": dg.MetadataValue.md(
+            flips.markdown()
+            if flips.rows
+            else _("No question is lost or gained among the first ten.")
+        ),
         "lost": sum(flip.is_lost for flip in found.flips),
         "gained": sum(not flip.is_lost for flip in found.flips),
     }
@@ -137,13 +143,17 @@ def question_metadata(outcomes: Sequence[QueryOutcome]) -> dict[str, Any]:
     rows = missed_rows(outcomes)
     if not rows:
         return {}
-    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
+    columns = (_("Question"), _("came first"))
     parts = [
-        Message.EVALUATE_MISSED.format(count=len(rows)),
+        _("Without a relevant note among the first ten: {count}.").format(count=len(rows)),
         markdown_table(columns, rows[:_SHOWN_QUESTIONS]),
     ]
     if len(rows) > _SHOWN_QUESTIONS:
-        parts.append(Message.EVALUATION_SHOWN.format(shown=_SHOWN_QUESTIONS))
+        parts.append(
+            _("{shown} are shown; all with “rag evaluate NAME --no-store --json”.").format(
+                shown=_SHOWN_QUESTIONS
+            )
+        )
     return {"missed": dg.MetadataValue.md("\n\n".join(parts))}
 
 
@@ -153,7 +163,11 @@ def stage_metadata(stages: Mapping[str, Percentiles]) -> dict[str, Any]:
         (stage_label(stage), *(f"{ms:.1f}" for ms in (own.p50_ms, own.p95_ms, own.p99_ms)))
         for stage, own in stages.items()
     ]
-    return {"stages": dg.MetadataValue.md(markdown_table(Message.TABLE_PERCENTILES, rows))}
+    return {
+        "stages": dg.MetadataValue.md(
+            markdown_table(_("| stage | p50 ms | p95 ms | p99 ms |"), rows)
+        )
+    }
 
 
 def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:
@@ -166,4 +180,4 @@ def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:
         )
         for group, values in sorted(breakdown.items())
     )
-    return markdown_table(Message.TABLE_BREAKDOWN, rows)
+    return markdown_table(_("| | questions | Hit_Rate@1 | Hit_Rate@5 | Hit_Rate@10 | MRR |"), rows)

@@ -10,7 +10,7 @@ from rag_assets.keys import evaluation_key
 from rag_assets.labels import labelled
 from rag_resources.application import Application, open_application
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -24,7 +24,12 @@ _UNFINISHED = [
 JOB = "requested_evaluations"
 
 
-@dg.op(description=Message.JOB_REQUESTED_EVALUATIONS)
+@dg.op(
+    description=_(
+        "Makes the evaluations that were asked for over HTTP, one after another, each in the name "
+        "of who asked."
+    )
+)
 def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
     """Run every request that is not finished, oldest first, on behalf of its tenant.
 
@@ -59,7 +64,13 @@ def _judged(
     return told_without_checks(configuration, application.settings.gate, gates)
 
 
-@dg.job(name=JOB, description=Message.JOB_REQUESTED_EVALUATIONS)
+@dg.job(
+    name=JOB,
+    description=_(
+        "Makes the evaluations that were asked for over HTTP, one after another, each in the name "
+        "of who asked."
+    ),
+)
 def requested_evaluations_job() -> None:
     """Work off the requested evaluations."""
     work_off_requests()
@@ -73,16 +84,23 @@ def build_requested_evaluations_sensor(settings: Settings) -> dg.SensorDefinitio
         job=requested_evaluations_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.JOB_REQUESTED_EVALUATIONS,
+        description=_(
+            "Makes the evaluations that were asked for over HTTP, one after another, each in the "
+            "name of who asked."
+        ),
     )
     def requested(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         """Start a run for the waiting requests; one run at a time, so that each request has one."""
         with open_application(settings) as application:
             waiting = application.evaluation_requests.waiting()
         if not waiting:
-            return dg.SkipReason(Message.REQUESTED_EVALUATIONS_NONE)
+            return dg.SkipReason(_("There is nothing to do."))
         if context.instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED)):
-            return dg.SkipReason(Message.REQUESTED_EVALUATIONS_RUNNING.format(count=len(waiting)))
+            return dg.SkipReason(
+                _("A run for the requested evaluations is under way already ({count}).").format(
+                    count=len(waiting)
+                )
+            )
         # A killed run leaves the same requests; its number in the key makes the key different.
         before = context.instance.get_runs_count(dg.RunsFilter(job_name=JOB))
         which = "".join([str(before), *sorted(str(each.request_id) for each in waiting)])

@@ -10,15 +10,21 @@ from rag_assets.runs.partitions import batches, monthly
 from rag_assets.runs.pools import DATABASE_WRITES
 from rag_assets.runs.progress import MonthProgress
 from rag_resources.core.graph_version import GraphPart
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.graph.extraction import LANGUAGE_MODEL, extractor_version
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
 _DESCRIPTIONS = {
-    GraphPart.MENTIONS: Message.ASSET_MENTIONS,
-    GraphPart.STATEMENTS: Message.ASSET_STATEMENTS,
+    GraphPart.MENTIONS: _(
+        "What the notes speak of: names, tags and dates, with the place of each mention in its "
+        "chunk, by month of the note."
+    ),
+    GraphPart.STATEMENTS: _(
+        "What the notes say is the cause of something: cause, effect, connective and relation, "
+        "with its place in the chunk, by month of the note."
+    ),
 }
 
 

@@ -8,12 +8,14 @@ from rag_assets.keys import graph_key
 from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
 from rag_resources.core.graph_version import GraphPart
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
 _COMPLETE = {
-    GraphPart.MENTIONS: Message.CHECK_MENTIONS_COMPLETE,
-    GraphPart.STATEMENTS: Message.CHECK_STATEMENTS_COMPLETE,
+    GraphPart.MENTIONS: _(
+        "All chunked notes were read for mentions, and no mention leaves its chunk."
+    ),
+    GraphPart.STATEMENTS: _("All chunked notes were read for causes, and none leaves its chunk."),
 }
 
 
@@ -31,7 +33,10 @@ def build_completeness_check(part: GraphPart) -> dg.AssetChecksDefinition:
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
             metadata=labelled(asdict(gaps)),
-            description=Message.GRAPH_GAPS.format(**asdict(gaps)),
+            description=_(
+                "{waiting} of {notes} notes not read; {out_of_bounds} of {found} findings outside "
+                "their chunk."
+            ).format(**asdict(gaps)),
         )
 
     return complete

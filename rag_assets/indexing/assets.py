@@ -11,8 +11,8 @@ from rag_assets.runs.partitions import batches, monthly, span
 from rag_assets.runs.pools import DATABASE_WRITES
 from rag_assets.runs.progress import MonthProgress
 from rag_resources.core.chunking_version import chunking_hash
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -30,7 +30,9 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
         owners=OWNERS,
         kinds={"python", "postgres"},
         automation_condition=when_months_change(),
-        description=Message.ASSET_CHUNKS,
+        description=_(
+            "The notes cut by sentences into chunks with their context, by month of the note."
+        ),
     )
     def chunks(
         context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource

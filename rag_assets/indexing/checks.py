@@ -8,14 +8,18 @@ from rag_assets.indexing.gate import record_quality
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
-from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import p_value_in_words
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
 
 
-@dg.asset_check(asset=CHUNKS, blocking=True, description=Message.CHECK_CHUNK_INTEGRITY)
+@dg.asset_check(
+    asset=CHUNKS,
+    blocking=True,
+    description=_("The chunks are numbered from 0 to N−1, lie inside their note and cover it."),
+)
 def chunk_integrity(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
@@ -25,9 +29,11 @@ def chunk_integrity(
     return dg.AssetCheckResult(
         passed=not broken,
         metadata=labelled({"notes": checked, "broken": len(broken)}),
-        description=Message.CHUNKS_BROKEN.format(examples=examples)
+        description=_("Some notes have incorrect chunks: {examples}").format(examples=examples)
         if broken
-        else Message.CHUNKS_SOUND.format(notes=checked),
+        else ngettext("{notes} note checked.", "{notes} notes checked.", checked).format(
+            notes=checked
+        ),
     )
 
 
@@ -38,7 +44,7 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
         asset=embeddings_key(model),
         name="retrieval_quality",
         additional_deps=[GOLDEN_DATASET],
-        description=Message.CHECK_RETRIEVAL_QUALITY,
+        description=_("Quality of retrieval with this model after each batch: a point a run."),
     )
     def retrieval_quality(
         context: dg.AssetCheckExecutionContext, rag: RagResource
@@ -48,10 +54,14 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
             return dg.AssetCheckResult(
                 passed=False,
                 severity=dg.AssetCheckSeverity.WARN,
-                description=Message.QUALITY_WITHOUT_GOLDEN,
+                description=_(
+                    "There are no questions to measure with: materialise golden_dataset."
+                ),
             )
         evaluation, stages, batch = measured
-        next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
+        next_batch = (
+            _("The next batch may start") if batch.is_open else _("The next batch will not start")
+        )
         return dg.AssetCheckResult(
             passed=batch.is_open,
             # An error that does not block: this run is over, and the next one reads the gate.

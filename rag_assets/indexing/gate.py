@@ -17,9 +17,9 @@ from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.evaluation import Percentiles, StoredEvaluation
-from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import BatchVerdict, serving_with
 from rag_resources.evaluation.runner import as_stored
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
@@ -28,7 +28,13 @@ from rag_resources.store.migration import StoredBatch
 class BatchConfig(LaunchpadConfig):
     """What a person may say of a batch, as the launchpad asks for it."""
 
-    override_quality_gate: str = Field(default="", description=Message.FIELD_OVERRIDE_QUALITY_GATE)
+    override_quality_gate: str = Field(
+        default="",
+        description=_(
+            "Reason to go on although the quality gate is closed; it is stored with the batch "
+            "that closed it. Empty: no going on."
+        ),
+    )
 
 
 def pass_quality_gate(
@@ -55,13 +61,18 @@ def pass_quality_gate(
     if not closed:
         return {}
     if not override:
-        refusal = Message.BATCH_REFUSED.format(
-            batches=describe_closed(closed), op=context.op_execution_context.op_handle.name
-        )
+        refusal = _(
+            "This batch does not start: the quality gate is closed.\n{batches}\nMend the cause "
+            "and repeat only the check retrieval_quality of each named asset: if quality is back, "
+            "it opens the gate. To go on without that, give the reason in the run configuration: "
+            'ops: {{{op}: {{config: {{override_quality_gate: "…"}}}}}}'
+        ).format(batches=describe_closed(closed), op=context.op_execution_context.op_handle.name)
         raise dg.Failure(refusal, allow_retries=False)
     overridden = ", ".join(batch.model for batch in closed)
     context.log.warning(
-        Message.BATCH_OVERRIDDEN.format(models=overridden, override_reason=override)
+        _("Going on despite the closed quality gate of {models}; reason: {override_reason}").format(
+            models=overridden, override_reason=override
+        )
     )
     return {"override_quality_gate": override}
 
@@ -69,7 +80,7 @@ def pass_quality_gate(
 def describe_closed(closed: Sequence[StoredBatch]) -> str:
     """Return the batches that closed their gate, with time and reason, one per line."""
     return "\n".join(
-        Message.BATCH_REFUSED_BY.format(
+        _("embeddings/{model}, measured on {finished_at:%Y-%m-%d %H:%M} UTC: {reason}.").format(
             model=batch.model, finished_at=batch.finished_at.astimezone(UTC), reason=batch.reason
         )
         for batch in closed

@@ -8,7 +8,7 @@ from pydantic import Field
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
 MEGABYTE = 1_000_000
@@ -17,11 +17,22 @@ MEGABYTE = 1_000_000
 class RetireConfig(LaunchpadConfig):
     """What to retire, as the launchpad asks for it."""
 
-    model: str = Field(description=Message.FIELD_RETIRE_MODEL)
-    confirm: str = Field(default="", description=Message.FIELD_RETIRE_CONFIRM)
+    model: str = Field(description=_("Name of the model to retire."))
+    confirm: str = Field(
+        default="",
+        description=_(
+            "The same name, to confirm. Empty: it is only said what would be deleted, and the run "
+            "fails."
+        ),
+    )
 
 
-@dg.op(description=Message.JOB_RETIRE_MODEL)
+@dg.op(
+    description=_(
+        "Retires an embedding model that nothing points to any more: deletes its vectors, indexes "
+        "and queue."
+    )
+)
 def retire_embedding_model(
     context: dg.OpExecutionContext, config: RetireConfig, rag: RagResource
 ) -> None:
@@ -34,8 +45,23 @@ def retire_embedding_model(
             else rag.indexing.contents_of(config.model)
         )
         configurations = rag.indexing.configurations_of(config.model)
-    message = Message.RETIRED if is_confirmed else Message.RETIRE_NOT_CONFIRMED
-    told = (Message.RETIRED_BEFORE if contents.retired else message).format(
+    message = (
+        _(
+            "Model “{model}” retired. Vectors deleted: of chunks {chunk_vectors}, of windows "
+            "{windows}, of notes {note_vectors} ({megabytes:.1f} MB)."
+        )
+        if is_confirmed
+        else _(
+            "Nothing was changed. Vectors of the model “{model}” that would be deleted: of chunks "
+            "{chunk_vectors}, of windows {windows}, of notes {note_vectors} ({megabytes:.1f} MB). "
+            "To confirm, write “{model}” in confirm as well."
+        )
+    )
+    told = (
+        _("The model “{model}” was retired already; nothing was changed.")
+        if contents.retired
+        else message
+    ).format(
         model=config.model,
         chunk_vectors=contents.chunk_vectors,
         note_vectors=contents.note_vectors,
@@ -58,7 +84,13 @@ def retire_embedding_model(
     context.add_output_metadata(labelled(metadata))
 
 
-@dg.job(name="retire_model", description=Message.JOB_RETIRE_MODEL)
+@dg.job(
+    name="retire_model",
+    description=_(
+        "Retires an embedding model that nothing points to any more: deletes its vectors, indexes "
+        "and queue."
+    ),
+)
 def retire_model_job() -> None:
     """Drop the old model's vectors."""
     retire_embedding_model()

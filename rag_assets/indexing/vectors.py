@@ -17,11 +17,10 @@ from rag_assets.runs.pools import model_pool
 from rag_assets.runs.progress import MonthProgress
 from rag_resources.application.indexing import Indexing
 from rag_resources.application.vectors import ChunkVectors
-from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import MIN_COSINE
-from rag_resources.core.texts import Template, joined
 from rag_resources.core.types import TimeWindow
 from rag_resources.core.windows import windows_hash
+from rag_resources.languages.messages import Text, _, joined
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -45,9 +44,9 @@ class VectorAsset:
     vectors: Callable[[Indexing], ChunkVectors]
     counted: str
     code_version: Callable[[Settings], str | None]
-    description: Template
-    complete: tuple[str, Template, Template]
-    verified: tuple[str, Template]
+    description: Text
+    complete: tuple[str, Text, Text]
+    verified: tuple[str, Text]
 
 
 EMBEDDINGS = VectorAsset(
@@ -55,9 +54,25 @@ EMBEDDINGS = VectorAsset(
     vectors=lambda indexing: indexing.embeddings,
     counted="vectors",
     code_version=lambda _: None,
-    description=Message.ASSET_EMBEDDINGS,
-    complete=("embeddings_complete", Message.CHECK_EMBEDDINGS_COMPLETE, Message.EMBEDDINGS_GAPS),
-    verified=("batch_equals_single", Message.CHECK_BATCH_SINGLE),
+    description=_(
+        "Vectors of the chunks with the model {model}: one of the text and one of the text with "
+        "its context."
+    ),
+    complete=(
+        "embeddings_complete",
+        _("Each chunk has its two vectors, up to date and of the model's dimension."),
+        _(
+            "Chunks without a vector: {missing}; with that of another text: {stale}; of another "
+            "dimension: {wrong_dimension}; of {chunks}."
+        ),
+    ),
+    verified=(
+        "batch_equals_single",
+        _(
+            "The vectors are the model's: a sample of the batch, computed again, gives the same "
+            "ones, and all have length 1. Otherwise the batch is rejected."
+        ),
+    ),
 )
 
 WINDOWS = VectorAsset(
@@ -65,9 +80,25 @@ WINDOWS = VectorAsset(
     vectors=lambda indexing: indexing.windows,
     counted="windows",
     code_version=lambda settings: windows_hash(settings.windows),
-    description=Message.ASSET_WINDOWS,
-    complete=("windows_complete", Message.CHECK_WINDOWS_COMPLETE, Message.WINDOWS_GAPS),
-    verified=("windows_batch_equals_single", Message.CHECK_BATCH_SINGLE),
+    description=_(
+        "Vectors of the windows of the chunks with the model {model}: a few sentences each, with "
+        "the title and tags of the note."
+    ),
+    complete=(
+        "windows_complete",
+        _("Each chunk has its windows, up to date, inside the chunk and of the model's dimension."),
+        _(
+            "Chunks without windows: {missing}; with former ones: {pending}; windows outside "
+            "their chunk: {out_of_bounds}; of another dimension: {wrong_dimension}; of {windows}."
+        ),
+    ),
+    verified=(
+        "windows_batch_equals_single",
+        _(
+            "The vectors are the model's: a sample of the batch, computed again, gives the same "
+            "ones, and all have length 1. Otherwise the batch is rejected."
+        ),
+    ),
 )
 
 
@@ -136,7 +167,19 @@ def build_vectors_checks(
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
             metadata=labelled(asdict(gaps)),
-            description=joined(" ", (told, Message.GAPS_MEANWHILE)) if gaps.total else told,
+            description=joined(
+                " ",
+                (
+                    told,
+                    _(
+                        "If another run or “rag run” was indexing at the same time, nothing is "
+                        "missing: repeat the check when it has ended. Otherwise materialise the "
+                        "asset again."
+                    ),
+                ),
+            )
+            if gaps.total
+            else told,
         )
 
     @dg.asset_check(
@@ -148,12 +191,15 @@ def build_vectors_checks(
         if vectors.faults:
             record_quality(context, rag, configured, model)
         elif vectors.lowest_cosine is None:
-            return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
+            return dg.AssetCheckResult(passed=True, description=_("There is nothing to check yet."))
         return dg.AssetCheckResult(
             passed=not vectors.faults,
             metadata=labelled(asdict(vectors)),
             description=joined("; ", vectors.faults)
-            or Message.BATCH_DIFFERS.format(cosine=vectors.lowest_cosine, minimum=MIN_COSINE),
+            or _(
+                "The lowest cosine between the stored vector and the one computed now is "
+                "{cosine:.5f} (minimum: {minimum})."
+            ).format(cosine=vectors.lowest_cosine, minimum=MIN_COSINE),
         )
 
     return [complete, verified]

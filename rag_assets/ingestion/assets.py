@@ -16,10 +16,10 @@ from rag_assets.runs.partitions import batches, full_window, monthly, outside_wi
 from rag_assets.runs.pools import DATABASE_WRITES, model_pool
 from rag_assets.runs.progress import MonthProgress
 from rag_resources.application.indexing import Indexing
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.notes import Upsert
@@ -36,7 +36,10 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name="ingestion",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        description=Message.ASSET_NOTES,
+        description=_(
+            "The notes of the source (NOTES_SOURCE), by month of creation. What has not changed "
+            "is untouched; what cannot be read is named and counted."
+        ),
     )
     def notes(
         context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
@@ -51,7 +54,12 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         # Without a new note, an earlier run warned of them already.
         tell_moved = context.log.warning if report.count(Upsert.INSERTED) else context.log.info
         for each in moved:
-            tell_moved(Message.MOVED_NOTE.format(before=each.before, now=each.now))
+            tell_moved(
+                _(
+                    "“{before}” has no file any more and its text is that of “{now}”: if you "
+                    "moved or renamed it, delete it with “rag notes delete”."
+                ).format(before=each.before, now=each.now)
+            )
         absent = report.absent_besides(moved)
         if absent:
             context.log.warning(absent)
@@ -109,7 +117,11 @@ def _of_documents(
     """Write the sections of the documents that were read; return counts and quality to plot."""
     applied = rag.documents.apply(window)
     for title in applied.merged:
-        context.log.info(Message.DOCUMENT_MERGED.format(title=title))
+        context.log.info(
+            _(
+                "“{title}” has the same text as another document: it is now another address of it."
+            ).format(title=title)
+        )
     if not applied.documents:
         return _quality(rag, window)
     return {
@@ -165,7 +177,10 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         kinds={"python", "postgres"},
         tags={"model": settings.note_embedding_model},
         automation_condition=when_months_change(),
-        description=Message.ASSET_NOTE_EMBEDDINGS,
+        description=_(
+            "A vector for each whole note: it finds a note before it is chunked, and is the "
+            "baseline of comparisons."
+        ),
     )
     def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         """Embed whole notes, including those outside every partition."""
@@ -212,8 +227,10 @@ def _adopt(
     if report.unusable:
         notes = ", ".join(f"{item.note_id} ({item.dimension})" for item in report.unusable[:5])
         context.log.warning(
-            Message.LEGACY_VECTORS_UNUSABLE.format(
-                month=f"{window.start:%Y-%m}", count=len(report.unusable), notes=notes
-            )
+            _(
+                "{month}: {count} vectors of “notes.embedding” are unusable, because of their "
+                "dimension (in brackets) or because they are zero, and those notes are embedded "
+                "again. The first ones: {notes}"
+            ).format(month=f"{window.start:%Y-%m}", count=len(report.unusable), notes=notes)
         )
     return {"adopted": report.adopted, "unusable": len(report.unusable)}

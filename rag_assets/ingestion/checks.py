@@ -5,15 +5,15 @@ import dagster as dg
 from rag_assets.keys import NOTES
 from rag_assets.labels import labelled
 from rag_assets.runs.partitions import full_window
-from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.ingestion.outside import outside_in_words
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
 
 
-@dg.asset_check(asset=NOTES, description=Message.CHECK_REJECTED)
+@dg.asset_check(asset=NOTES, description=_("All records of the source could be read."))
 def rejected_records(rag: RagResource) -> dg.AssetCheckResult:
     """Name the records that the last reading of each source could not read."""
     found, count = rag.notes.rejections(limit=EXAMPLES)
@@ -27,15 +27,18 @@ def rejected_records(rag: RagResource) -> dg.AssetCheckResult:
             {
                 "rejected": count,
                 "rejected_records": dg.MetadataValue.md(
-                    markdown_table((Message.COLUMN_WHERE, Message.COLUMN_REASON), rows)
+                    markdown_table((_("Where"), _("Reason")), rows)
                 ),
             }
         ),
-        description=Message.REJECTED_RECORDS.format(count=count),
+        description=_(
+            "Records that the last reading could not read: {count}. Correct each in its file; the "
+            "next run picks it up."
+        ).format(count=count),
     )
 
 
-@dg.asset_check(asset=NOTES, description=Message.CHECK_OUTSIDE)
+@dg.asset_check(asset=NOTES, description=_("No note is outside the monthly partitions."))
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     """Name the notes outside all partitions, and the setting that would include them."""
     inside = full_window(rag.settings)

@@ -5,15 +5,23 @@ from pydantic import Field
 
 from rag_assets.launchpad import LaunchpadConfig
 from rag_resources.application.notes import Notes
-from rag_resources.core.messages import Message
 from rag_resources.ingestion.content_source import ContentSource
+from rag_resources.languages.messages import _
 
 
 class SourceConfig(LaunchpadConfig):
     """What a person may say of the source, as the launchpad asks for it."""
 
-    sample: bool = Field(default=False, description=Message.FIELD_SAMPLE)
-    mixes: bool = Field(default=False, description=Message.HELP_MIXES)
+    sample: bool = Field(
+        default=False,
+        description=_(
+            "Reads the sample, even if the database has other notes; its questions are added to "
+            "those that are there."
+        ),
+    )
+    mixes: bool = Field(
+        default=False, description=_("Mixes notes of several sources without asking.")
+    )
 
 
 def chosen_source(

@@ -8,8 +8,8 @@ import dagster as dg
 from rag_assets.keys import OWNERS, embeddings_key
 from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
+from rag_resources.languages.messages import _
 from rag_resources.migration.status import summary, tables
 from rag_resources.resources import RagResource
 from rag_resources.store.migration_status import MigrationStatus
@@ -48,7 +48,10 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
         owners=OWNERS,
         kinds={"python", "postgres"},
         automation_condition=after_batches(models),
-        description=Message.ASSET_MIGRATION_STATUS,
+        description=_(
+            "How much is migrated, with which quality, and what is left. It is materialised with "
+            "each “rag run” and after each batch, so its numbers are plotted along the migration."
+        ),
     )
     def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
         """Read the migration's progress."""

@@ -12,9 +12,8 @@ from rag_assets.runs.failures import told_as_failure
 from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
 from rag_resources.evaluation.summary import evidence_in_words
+from rag_resources.languages.messages import _, joined
 from rag_resources.resources import RagResource
 from rag_resources.store.progress import Progress
 
@@ -22,7 +21,7 @@ from rag_resources.store.progress import Progress
 class ReasonConfig(LaunchpadConfig):
     """Why, as the launchpad asks for it."""
 
-    reason: str = Field(default="", description=Message.FIELD_ROLLBACK_REASON)
+    reason: str = Field(default="", description=_("Why; it is stored. Required."))
 
     def given_reason(self) -> str:
         """Return the reason that the person gave.
@@ -32,15 +31,19 @@ class ReasonConfig(LaunchpadConfig):
         """
         reason = self.reason.strip()
         if not reason:
-            raise InvalidParameterError(Message.ROLLBACK_NO_REASON)
+            raise InvalidParameterError(_("Nothing was changed: the reason is missing."))
         return reason
 
 
 class ImmediateConfig(ReasonConfig):
     """The confirmation of an immediate rollback."""
 
-    confirm: str = Field(default="", description=Message.FIELD_CONFIRM_IMMEDIATE)
-    accept_missing: int = Field(default=0, description=Message.FIELD_ACCEPT_MISSING)
+    confirm: str = Field(
+        default="", description=_("Write “delete” to confirm that all chunks are deleted.")
+    )
+    accept_missing: int = Field(
+        default=0, description=_("How many notes without a whole-note vector may stop being found.")
+    )
 
     def accepted(self) -> int:
         """Return how many notes may become unfindable.
@@ -49,7 +52,9 @@ class ImmediateConfig(ReasonConfig):
             InvalidParameterError: It is negative. Dagster's own check would use pydantic's words.
         """
         if self.accept_missing < 0:
-            problem = Message.PROBLEM_TOO_SMALL.format(value=self.accept_missing, ge=0)
+            problem = _("{value} is less than the minimum, {ge}").format(
+                value=self.accept_missing, ge=0
+            )
             raise InvalidParameterError(joined(": ", ("accept_missing", problem)))
         return self.accept_missing
 
@@ -57,26 +62,40 @@ class ImmediateConfig(ReasonConfig):
 class PartialConfig(ReasonConfig):
     """The confirmation of a partial rollback."""
 
-    confirm: str = Field(default="", description=Message.FIELD_CONFIRM_PARTIAL)
+    confirm: str = Field(
+        default="", description=_("Write “stop” to confirm that the migration is stopped.")
+    )
 
 
 class PromotionRollbackConfig(ReasonConfig):
     """What to withdraw, which confirms it."""
 
-    withdraw: str = Field(default="", description=Message.FIELD_WITHDRAW)
+    withdraw: str = Field(
+        default="",
+        description=_(
+            "The one to withdraw; without it the one that serves now. If it no longer serves, "
+            "nothing changes."
+        ),
+    )
 
 
-@dg.op(description=Message.JOB_ROLLBACK_IMMEDIATE)
+@dg.op(
+    description=_(
+        "Undoes the migration: “baseline”, which searches whole notes, serves again, all chunks "
+        "with their vectors are deleted, and nothing more is chunked. The notes are untouched."
+    )
+)
 def drop_migration(
     context: dg.OpExecutionContext, config: ImmediateConfig, rag: RagResource
 ) -> None:
     """Serve whole notes and delete all chunks."""
     with told_as_failure():
         before = rag.migration.progress()
-        consequence = Message.ROLLBACK_WOULD_DROP.format(
-            chunks=before.chunks, notes=before.chunked, configuration=BASELINE_CONFIGURATION
-        )
-        _check_confirmed(config.confirm, Message.WORD_IMMEDIATE, consequence)
+        consequence = _(
+            "“{configuration}” would serve, and chunks would be deleted: {chunks}, of {notes} "
+            "notes."
+        ).format(chunks=before.chunks, notes=before.chunked, configuration=BASELINE_CONFIGURATION)
+        _check_confirmed(config.confirm, _("delete"), consequence)
         changed = rag.serving.roll_back_to_notes(
             rag.application.configuration(BASELINE_CONFIGURATION),
             reason=config.given_reason(),
@@ -90,20 +109,31 @@ def drop_migration(
     )
 
 
-@dg.op(description=Message.JOB_ROLLBACK_PARTIAL)
+@dg.op(
+    description=_(
+        "Stops the migration where it is: what is migrated goes on serving, and the other notes "
+        "are found whole."
+    )
+)
 def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: RagResource) -> None:
     """Keep what is migrated, and let no further batch start."""
     with told_as_failure():
         before = rag.migration.progress()
-        consequence = Message.ROLLBACK_WOULD_STOP.format(chunked=before.chunked, notes=before.notes)
-        _check_confirmed(config.confirm, Message.WORD_PARTIAL, consequence)
+        consequence = _("The migration would stop with {chunked} of {notes} notes chunked.").format(
+            chunked=before.chunked, notes=before.notes
+        )
+        _check_confirmed(config.confirm, _("stop"), consequence)
         changed = rag.migration.stop(reason=config.given_reason(), run_id=context.run_id)
     context.add_output_metadata(
         labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
     )
 
 
-@dg.op(description=Message.JOB_ROLLBACK_PROMOTION)
+@dg.op(
+    description=_(
+        "Withdraws the configuration that serves and goes back to the one before, with its model."
+    )
+)
 def withdraw_promotion(
     context: dg.OpExecutionContext, config: PromotionRollbackConfig, rag: RagResource
 ) -> None:
@@ -120,7 +150,7 @@ def withdraw_promotion(
     )
 
 
-@dg.op(description=Message.JOB_RESUME_MIGRATION)
+@dg.op(description=_("Lets the migration go on after rollback_partial or rollback_immediate."))
 def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagResource) -> None:
     """Let batches start again."""
     with told_as_failure():
@@ -136,25 +166,45 @@ def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagReso
     )
 
 
-@dg.job(name="rollback_immediate", description=Message.JOB_ROLLBACK_IMMEDIATE)
+@dg.job(
+    name="rollback_immediate",
+    description=_(
+        "Undoes the migration: “baseline”, which searches whole notes, serves again, all chunks "
+        "with their vectors are deleted, and nothing more is chunked. The notes are untouched."
+    ),
+)
 def rollback_immediate_job() -> None:
     """Return to whole notes."""
     drop_migration()
 
 
-@dg.job(name="rollback_partial", description=Message.JOB_ROLLBACK_PARTIAL)
+@dg.job(
+    name="rollback_partial",
+    description=_(
+        "Stops the migration where it is: what is migrated goes on serving, and the other notes "
+        "are found whole."
+    ),
+)
 def rollback_partial_job() -> None:
     """Stop the migration where it is."""
     stop_migration()
 
 
-@dg.job(name="rollback_promotion", description=Message.JOB_ROLLBACK_PROMOTION)
+@dg.job(
+    name="rollback_promotion",
+    description=_(
+        "Withdraws the configuration that serves and goes back to the one before, with its model."
+    ),
+)
 def rollback_promotion_job() -> None:
     """Return to the previous configuration."""
     withdraw_promotion()
 
 
-@dg.job(name="resume_migration", description=Message.JOB_RESUME_MIGRATION)
+@dg.job(
+    name="resume_migration",
+    description=_("Lets the migration go on after rollback_partial or rollback_immediate."),
+)
 def resume_migration_job() -> None:
     """Resume the migration."""
     lift_hold()
@@ -163,7 +213,9 @@ def resume_migration_job() -> None:
 def _check_confirmed(given: str, word: str, consequence: str) -> None:
     if given.strip() != word:
         raise InvalidParameterError(
-            Message.ROLLBACK_NOT_CONFIRMED.format(consequence=consequence, word=word)
+            _("Nothing was changed. {consequence} To confirm, write “{word}” in confirm.").format(
+                consequence=consequence, word=word
+            )
         )
 
 

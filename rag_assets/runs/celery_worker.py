@@ -11,7 +11,7 @@ from dagster_celery.tasks import create_execute_job_task
 
 from rag_assets.runs.celery_launcher import FleetRunLauncher
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 
 def work(*, runs: int) -> None:
@@ -53,7 +53,14 @@ def application() -> Celery:
         launcher = instance.run_launcher
         if not isinstance(launcher, FleetRunLauncher):
             name = type(launcher).__name__
-            raise InvalidParameterError(Message.WORKER_LAUNCHER.format(name=name), launcher=name)
+            raise InvalidParameterError(
+                _(
+                    "The dagster.yaml of this instance does not use Celery (it uses {name}). Copy "
+                    "deploy/celery/dagster.yaml to the folder of DAGSTER_HOME, on this machine "
+                    "and on that of the UI."
+                ).format(name=name),
+                launcher=name,
+            )
         return launcher.celery
 
 

@@ -20,8 +20,7 @@ from dagster._core.storage.event_log.base import EventLogStorage
 from dagster_shared.error import SerializableErrorInfo
 
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
-from rag_resources.languages.messages import render
+from rag_resources.languages.messages import _, render
 
 INTERRUPTED = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 _CLASS_NAME = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure)(?::\s*|$)")
@@ -54,9 +53,9 @@ def failure_reason(event: dg.DagsterEvent) -> str:
     while error and error.cause:
         error = error.cause
     if error and error.cls_name in INTERRUPTED:
-        return Message.RUN_INTERRUPTED
+        return _("it was interrupted. What is done is kept; to go on, repeat it or run “rag run”.")
     reason = error.message.strip() if error else event.message or ""
-    return _CLASS_NAME.sub("", reason) or Message.CLI_NO_REASON
+    return _CLASS_NAME.sub("", reason) or _("it does not say which")
 
 
 def failure_reasons(events: Sequence[dg.DagsterEvent]) -> str:
@@ -84,11 +83,13 @@ def told_by_checks(
     if not isinstance(data, StepFailureData) or not _is_of_check(data):
         return event
     said = "\n".join(
-        Message.CHECK_FAILED.format(
+        _("the check “{check}” of “{asset}” has failed. {description}")
+        .format(
             check=result.check_name,
             asset=result.asset_key.to_user_string(),
             description=result.description or "",
-        ).strip()
+        )
+        .strip()
         for other in events()
         if other.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
         and other.step_key == event.step_key

@@ -21,9 +21,9 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from rag_assets.runs.failures import write_in_words
 from rag_assets.runs.storage import keep_connections
-from rag_resources.core.messages import Message
 from rag_resources.database.locate import direct_url
 from rag_resources.database.run_lock import held_run_locks, hold_run_lock, release_run_lock
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 
 RUN_LOCK = ".dagster/run_lock"
@@ -157,6 +157,12 @@ def end_dead_runs(instance: DagsterInstance) -> list[str]:
             if run.status is DagsterRunStatus.CANCELING:
                 instance.report_run_canceled(run)
             else:
-                instance.report_run_failed(run, Message.RUN_DEAD)
+                instance.report_run_failed(
+                    run,
+                    _(
+                        "The process of this run is gone. Launch it again: only what is missing "
+                        "is done."
+                    ),
+                )
             ended.append(run.run_id)
     return ended

@@ -12,10 +12,10 @@ from rag_assets.labels import labelled
 from rag_assets.runs.partitions import month_window
 from rag_resources.application.indexing import Indexing
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
-from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.store.failures import Failure
 
 NAMED_NOTES = 5
@@ -58,7 +58,7 @@ class MonthOutcome:
             f"{failure.external_id}: {failure.error}" for failure in self.failures[:NAMED_NOTES]
         )
         more = len(self.failures) - NAMED_NOTES
-        return Message.MONTH_NOTES_FAILED.format(shown=shown, more=more) if more > 0 else shown
+        return _("{shown}; and {more} more").format(shown=shown, more=more) if more > 0 else shown
 
     def metadata(self) -> dict[str, Any]:
         """Return the metadata of the month's page; work not done has no speed."""
@@ -152,7 +152,9 @@ def materialize_months(
     problems = [f"{key[:7]}: {outcome.problem}" for key, outcome in bad.items()]
     unfinished = "" if isinstance(down, DatabaseUnavailableError) else _attempt_end(context, finish)
     if unfinished:
-        problems.append(Message.MONTHS_UNFINISHED.format(reason=unfinished))
+        problems.append(
+            _("What comes after the months could not be done: {reason}").format(reason=unfinished)
+        )
     if problems:
         # Newest last, because the asset's page shows the last one.
         for key, outcome in sorted(outcomes.items()):
@@ -160,7 +162,9 @@ def materialize_months(
         notes = sum(len(outcome.failures) for outcome in bad.values())
         only_notes = not unfinished and all(outcome.failures for outcome in bad.values())
         raise dg.Failure(
-            Message.MONTHS_FAILED.format(count=len(bad), months="\n".join(problems)),
+            _("Months that are not complete: {count}. The others are done.\n{months}").format(
+                count=len(bad), months="\n".join(problems)
+            ),
             metadata={FAILED_NOTES: notes} if only_notes else None,
             allow_retries=False,
         )
@@ -215,7 +219,9 @@ def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) ->
             if isinstance(count, int | float)  # Not the tables, which the UI shows.
         )
         context.log.info(
-            Message.MONTH_DONE.format(month=key[:7], seconds=outcome.seconds, counts=counts)
+            _("{month}: done in {seconds:.1f} s ({counts})").format(
+                month=key[:7], seconds=outcome.seconds, counts=counts
+            )
         )
     else:
         context.log.error("%s: %s", key[:7], outcome.problem)
@@ -235,4 +241,4 @@ def _event(
 
 def _table(failures: Sequence[Failure]) -> str:
     rows = ((failure.external_id, failure.note_id, failure.error) for failure in failures)
-    return markdown_table(Message.TABLE_FAILED_NOTES, rows)
+    return markdown_table(_("| note | identifier | reason |"), rows)

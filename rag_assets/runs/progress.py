@@ -5,8 +5,8 @@ from logging import Logger
 from time import perf_counter
 
 from rag_resources.core.durations import duration
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
+from rag_resources.languages.messages import _
 
 TOLD_EVERY_S = 15.0
 
@@ -44,7 +44,10 @@ class MonthProgress:
         left = self._count_left()
         notes_per_second = self._done / (now - self._started)
         self._log.info(
-            Message.MONTH_PROGRESS.format(
+            _(
+                "{month}: {done} of {total} notes, {notes_per_second} notes/s, about {remaining} "
+                "left"
+            ).format(
                 month=f"{self._window.start:%Y-%m}",
                 done=_thousands(self._done),
                 total=_thousands(self._done + left),

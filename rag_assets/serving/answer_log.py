@@ -8,9 +8,9 @@ from rag_assets.keys import OWNERS
 from rag_assets.runs.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.runs.partitions import batches, monthly
 from rag_resources.core.answer_log import AnswerFigures, Outcome
-from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -24,7 +24,10 @@ def build_answer_log_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name="serving",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        description=Message.ASSET_ANSWER_LOG,
+        description=_(
+            "The answers of the month, as they were given: how many questions stayed without one, "
+            "how many false answers are to be expected and what readers thought."
+        ),
     )
     def answer_log(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         """Read the log of the answers; those too old to keep are deleted first."""
@@ -58,6 +61,9 @@ def month_metadata(figures: AnswerFigures) -> dict[str, Any]:
         "citations_up": figures.citations_up,
         "citations_down": figures.citations_down,
         "outcomes": dg.MetadataValue.md(
-            markdown_table(Message.TABLE_OUTCOMES, [tuple(counts[outcome] for outcome in Outcome)])
+            markdown_table(
+                _("| answered | missed | withheld | failed |"),
+                [tuple(counts[outcome] for outcome in Outcome)],
+            )
         ),
     }

@@ -14,9 +14,9 @@ from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, Citation, numbered
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.markdown import plain, without_marks
-from rag_resources.core.messages import Message
+from rag_resources.core.query import check_language
 from rag_resources.languages.formats import day
-from rag_resources.languages.messages import check_language, readers, render
+from rag_resources.languages.messages import _, readers, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import parts_in_words
@@ -25,12 +25,32 @@ from rag_resources.retrieval.notices import parts_in_words
 class AskConfig(RetrieveConfig):
     """A question to answer, and how it is read."""
 
-    conversation: list[str] = Field(default=[], description=Message.FIELD_CONVERSATION)
-    ignored: list[str] = Field(default=[], description=Message.FIELD_IGNORED)
-    literal: bool = Field(default=False, description=Message.FIELD_LITERAL)
+    conversation: list[str] = Field(
+        default=[],
+        description=_(
+            "The questions before in the conversation, as they were searched, oldest first."
+        ),
+    )
+    ignored: list[str] = Field(
+        default=[],
+        description=_(
+            "Disregard a condition that the question names, such as “in 2025”; repeatable."
+        ),
+    )
+    literal: bool = Field(
+        default=False,
+        description=_(
+            "Search the question as it is: without conditions, abbreviations or conversation."
+        ),
+    )
 
 
-@dg.op(description=Message.JOB_ASK)
+@dg.op(
+    description=_(
+        "Answers a question with cited sentences: the log shows them as they are checked, and the "
+        "answer stays as metadata."
+    )
+)
 def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagResource) -> None:
     """Answer one question; each sentence is in the log as soon as it is checked."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
@@ -68,8 +88,15 @@ def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagR
 
 @dg.job(
     name="ask",
-    description=Message.JOB_ASK,
-    config=dg.RunConfig(ops={"answer_question": AskConfig(question=Message.EXAMPLE_QUESTION)}),
+    description=_(
+        "Answers a question with cited sentences: the log shows them as they are checked, and the "
+        "answer stays as metadata."
+    ),
+    config=dg.RunConfig(
+        ops={
+            "answer_question": AskConfig(question=_("¿qué pasó con la insulina durante el apagón?"))
+        }
+    ),
 )
 def ask_job() -> None:
     """Answer one question with citations."""
@@ -103,11 +130,11 @@ def answer_markdown(asked: Asked, language: str) -> str:
     lines = [
         plain(without_marks(own.text))
         + "".join(f" [{numbers[each]}]" for each in own.citations)
-        + ("" if own.is_supported else f" {render(Message.ANSWER_UNSUPPORTED_MARK, language)}")
+        + ("" if own.is_supported else " " + render(_("[unverified]"), language))
         for own in answer.sentences
     ]
     sources = [f"{number}. {_source(citation, language)}" for citation, number in numbers.items()]
-    heading = render(Message.ANSWER_SOURCES, language)
+    heading = render(_("Sources"), language)
     return "\n\n".join((*lines, f"**{heading}**", "\n".join(sources)))
 
 
@@ -124,5 +151,5 @@ def _source(citation: Citation, language: str) -> str:
         parts.append(day(citation.created_at, language))
     if citation.place and (where := parts_in_words(citation.place.places)):
         parts.append(render(where, language))
-    given = Message.ANSWER_RANGE.format(start=citation.start, end=citation.end)
+    given = _("characters {start}–{end}").format(start=citation.start, end=citation.end)
     return " · ".join(plain(part) for part in (*parts, render(given, language)))

@@ -14,15 +14,18 @@ from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.serving.metadata import serving_metadata
-from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
 
 class PromotionConfig(LaunchpadConfig):
     """What to promote, as the launchpad asks for it."""
 
-    configuration: str = Field(default="", description=Message.FIELD_CANDIDATE)
+    configuration: str = Field(
+        default="",
+        description=_("The one that should serve; without it the best of those that pass."),
+    )
 
 
 def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[Any]:
@@ -50,7 +53,11 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         kinds={"python", "postgres"},
         automation_condition=dg.AutomationCondition.eager()
         & any_candidate_passes(configured.candidates),
-        description=Message.ASSET_PROMOTED,
+        description=_(
+            "The configuration that serves. It is materialised only with a candidate whose last "
+            "evaluation passes the gate. “Overview” has the last promotion or rollback by a run; "
+            "“Events” and “rag status” also have what came since from a terminal."
+        ),
     )
     def promoted_config(
         context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
@@ -97,7 +104,7 @@ def _evaluated_again(
         return
     yield dg.AssetObservation(
         evaluation_key(name),
-        description=Message.EVALUATED_FOR_PROMOTION,
+        description=_("Evaluated again to decide a promotion."),
         metadata=labelled(stored_metadata(evaluation)),
     )
     yield from told_without_checks(

@@ -8,9 +8,9 @@ import dagster as dg
 from rag_assets.keys import OWNERS
 from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.languages.labels import stage_label
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.store.retrieval_log import RetrievalHistory
 
@@ -19,7 +19,10 @@ from rag_resources.store.retrieval_log import RetrievalHistory
     group_name="serving",
     owners=OWNERS,
     kinds={"python", "postgres"},
-    description=Message.ASSET_RETRIEVAL_LOG,
+    description=_(
+        "What the questions of the last days cost, without their text: by day and stage, with the "
+        "caches and connections of the processes that answered."
+    ),
 )
 def retrieval_log(rag: RagResource) -> dg.MaterializeResult[None]:
     """Read the log of the questions."""
@@ -46,7 +49,10 @@ def history_metadata(history: RetrievalHistory) -> dict[str, Any]:
     return {
         **plotted,
         "days": _table(
-            Message.TABLE_RETRIEVALS,
+            _(
+                "| day (UTC) | questions | from the cache | with something missing | failed | p50 "
+                "ms | p95 ms |"
+            ),
             [
                 (
                     day.day,
@@ -61,20 +67,23 @@ def history_metadata(history: RetrievalHistory) -> dict[str, Any]:
             ],
         ),
         "stages": _table(
-            Message.TABLE_STAGES,
+            _("| stage | times | p50 ms | p95 ms |"),
             [
                 (stage_label(item.stage), item.count, f"{item.p50_ms:.1f}", f"{item.p95_ms:.1f}")
                 for item in history.stages
             ],
         ),
         "caches": _table(
-            Message.TABLE_CACHES,
+            _("| cache | hits | misses | % of hits |"),
             [
                 (name, hits, misses, f"{hits / (hits + misses):.0%}" if hits + misses else "–")
                 for name, (hits, misses) in history.caches.items()
             ],
         ),
-        "connections": _table(Message.TABLE_POOL, [_pool_row(pool) for pool in history.pools]),
+        "connections": _table(
+            _("| connections | in use | waiting | requests | mean wait ms | lost |"),
+            [_pool_row(pool) for pool in history.pools],
+        ),
     }
 
 

@@ -12,13 +12,12 @@ from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.markdown import plain, without_marks
-from rag_resources.core.messages import Message
+from rag_resources.core.query import check_language
 from rag_resources.core.tables import markdown_table
-from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.languages.formats import day, number
 from rag_resources.languages.labels import stage_label
-from rag_resources.languages.messages import check_language, readers, render
+from rag_resources.languages.messages import _, joined, readers, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import confidence_in_words
 from rag_resources.retrieval.notices import INTENT_WORDS, parts_in_words
@@ -29,16 +28,46 @@ PASSAGE_CHARS = 240
 class RetrieveConfig(LaunchpadConfig):
     """A question, as the launchpad asks for it."""
 
-    question: str = Field(description=Message.FIELD_QUESTION)
-    configuration: str = Field(default="", description=Message.FIELD_CONFIGURATION)
-    strategy: str = Field(default="", description=Message.FIELD_STRATEGY)
-    top_k: int = Field(default=0, description=Message.FIELD_TOP_K)
-    overrides: dict[str, Any] = Field(default={}, description=Message.FIELD_OVERRIDES)
-    filters: dict[str, Any] = Field(default={}, description=Message.FIELD_FILTERS)
-    language: str = Field(default="", description=Message.FIELD_LANGUAGE)
+    question: str = Field(description=_("The question."))
+    configuration: str = Field(
+        default="",
+        description=_(
+            "Named configuration. By default the promoted one; if there is none, hybrid_windows."
+        ),
+    )
+    strategy: str = Field(
+        default="",
+        description=_(
+            "semantic, fulltext, hybrid or hybrid+rerank, instead of that of the configuration."
+        ),
+    )
+    top_k: int = Field(
+        default=0, description=_("How many passages; 0: those of the configuration.")
+    )
+    overrides: dict[str, Any] = Field(
+        default={},
+        description=_("Fields of the configuration to change, such as {fusion: {method: rrf}}."),
+    )
+    filters: dict[str, Any] = Field(
+        default={},
+        description=_(
+            "Conditions on notes: source, tags, note_ids, created_from, created_until, metadata."
+        ),
+    )
+    language: str = Field(
+        default="",
+        description=_(
+            "Language of the question and the answer: es, fr or en. By default that of "
+            "ANSWER_LANGUAGE."
+        ),
+    )
 
 
-@dg.op(description=Message.JOB_RETRIEVE)
+@dg.op(
+    description=_(
+        "Searches the passages that answer a question, with the configuration that serves."
+    )
+)
 def retrieve_passages(
     context: dg.OpExecutionContext, config: RetrieveConfig, rag: RagResource
 ) -> None:
@@ -59,7 +88,13 @@ def retrieve_passages(
     told = partial(render, language=reader)
     response = answered.response.reworded(told)
     count, latency_ms = len(response.results), response.latency_ms
-    context.log.info(told(Message.PASSAGES_FOUND.format(count=count, latency_ms=latency_ms)))
+    context.log.info(
+        told(
+            _("Passages: {count}, in {latency_ms:.0f} ms").format(
+                count=count, latency_ms=latency_ms
+            )
+        )
+    )
     for message in response.messages:
         context.log.warning(message)
     metadata = response_metadata(response, told(answered.configuration), reader)
@@ -70,9 +105,15 @@ def retrieve_passages(
 
 @dg.job(
     name="retrieve",
-    description=Message.JOB_RETRIEVE,
+    description=_(
+        "Searches the passages that answer a question, with the configuration that serves."
+    ),
     config=dg.RunConfig(
-        ops={"retrieve_passages": RetrieveConfig(question=Message.EXAMPLE_QUESTION)}
+        ops={
+            "retrieve_passages": RetrieveConfig(
+                question=_("¿qué pasó con la insulina durante el apagón?")
+            )
+        }
     ),
 )
 def retrieve_job() -> None:
@@ -112,9 +153,11 @@ def response_metadata(
 def results_markdown(response: RetrievalResponse, language: str) -> str:
     """Return the passages as a Markdown table."""
     if not response.results:
-        return render(Message.NO_RESULTS, language)
+        return render(_("No results."), language)
     rows = (_row(rank, result, language) for rank, result in enumerate(response.results, start=1))
-    return markdown_table(render(Message.TABLE_RESULTS, language), rows)
+    return markdown_table(
+        render(_("| # | score | date | title | passage | method |"), language), rows
+    )
 
 
 def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...]:
@@ -122,7 +165,7 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
     found = [result.retrieval_method]
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
-        found.append(Message.RETRIEVED_RERANKED.format(**scores))
+        found.append(_("fusion {before:.3f}, re-ranking {score:.3f}").format(**scores))
     if result.place and (where := parts_in_words(result.place.places)):
         found.insert(0, where)
     title, passage = _title(result), plain(_cut(without_marks(result.content), PASSAGE_CHARS))

@@ -24,7 +24,6 @@ from rag_resources.answers.language_model import (
 from rag_resources.core.answers import Answer, CitedSentence
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
-from rag_resources.core.messages import Message
 from rag_resources.core.quotation import (
     QuotationWeights,
     RankedSentence,
@@ -33,8 +32,8 @@ from rag_resources.core.quotation import (
     rank_sentences,
 )
 from rag_resources.core.rules import rules, word_rules
-from rag_resources.core.texts import Text
 from rag_resources.core.versions import version_of
+from rag_resources.languages.messages import Text, _
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, LanguageModel
 
@@ -228,17 +227,24 @@ def _written(
     except (ProviderError, DeadlineExceededError) as error:
         _log.warning("language_model_gave_no_answer", error=type(error).__name__, kept=kept)
         if kept:
-            telling.interruption = Message.ANSWER_INTERRUPTED.format(
-                reason=error.message, count=kept
-            )
+            telling.interruption = _(
+                "The answer broke off: {reason} Sentences kept, already checked: {count}."
+            ).format(reason=error.message, count=kept)
             return
-        telling.failure = Message.ANSWER_WITHOUT_MODEL.format(reason=error.message)
+        telling.failure = _(
+            "The language model gave no answer: {reason} The answer is sentences of the notes."
+        ).format(reason=error.message)
     else:
         if telling.writing.ending and telling.writing.ending.is_cut and kept:
-            telling.failure = Message.ANSWER_CUT.format(tokens=MAX_ANSWER_TOKENS)
+            telling.failure = _(
+                "The answer reached the maximum of {tokens} tokens and may be incomplete."
+            ).format(tokens=MAX_ANSWER_TOKENS)
         if kept or not telling.writing.dropped:
             return
-        telling.failure = Message.ANSWER_NOT_SUPPORTED
+        telling.failure = _(
+            "What the language model wrote is not in the passages that it cites. The answer is "
+            "sentences of the notes."
+        )
     quoting = QuotationAnswerer(language)
     telling.answerer = quoting.name
     yield from quoting.stream(focus, passages)

@@ -20,10 +20,10 @@ from rag_resources.core.answers import CONTEXT_TOKENS, Answer, CitedSentence, So
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
-from rag_resources.core.messages import Message
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.text import Span
-from rag_resources.languages.prompts import prompt
+from rag_resources.languages.messages import _
+from rag_resources.prompts import prompt
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
@@ -257,7 +257,9 @@ class LanguageModelAnswerer:
             return shape.model_validate(item)
         except ValidationError:
             # Raised without its cause, which holds the answer, which may quote the question.
-            message = Message.OLLAMA_INVALID_ANSWER.format(model=self._model.name)
+            message = _("The model {model} did not answer in the form that was asked for.").format(
+                model=self._model.name
+            )
             raise InvalidAnswerError(message, model=self._model.name) from None
 
     def _checked(

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from datetime import date
 from itertools import groupby
 
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Place
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.temporal_context import Change
 from rag_resources.core.types import RetrievalResult
 from rag_resources.languages.formats import day, long_day, month, percent
-from rag_resources.languages.messages import render
-from rag_resources.languages.prompts import Prompt
+from rag_resources.languages.messages import _, render
+from rag_resources.prompts import Prompt
 from rag_resources.providers.inputs import as_data, clean
 
 PROMPT_FORM = "form-2"
@@ -40,7 +39,7 @@ def answer_prompt(
 ) -> str:
     """Return the prompt of an answer: the date, the question, the passages, and what to do."""
     parts = [
-        render(Message.PROMPT_TODAY.format(date=long_day(today, language)), language),
+        render(_("CURRENT DATE: {date}").format(date=long_day(today, language)), language),
         question_as_data(question),
         *(_passage(number, own, language) for number, own in enumerate(passages, start=1)),
         instructions.task,
@@ -63,7 +62,9 @@ def _passage(number: int, passage: SourcePassage, language: str) -> str:
     if not passage.origin:
         return _element(number, text)
     origin = " ".join(passage.origin.split()).translate(_BRACKETS)
-    told = render(Message.PROMPT_SOURCE.format(number=number, origin=clean(origin)), language)
+    told = render(
+        _("Source {number}: {origin}").format(number=number, origin=clean(origin)), language
+    )
     return _element(number, f"[{told}]\n{text}")
 
 
@@ -87,20 +88,22 @@ def origin_of(result: RetrievalResult, language: str) -> str:
     moment = max(own.reading.day for own in changes) if changes else result.created_at
     if moment:
         date = day(moment, language)
-        parts.append(render(Message.ORIGIN_DATE.format(date=date), language))
+        parts.append(render(_("date: {date}").format(date=date), language))
     if changes:
         told = "; ".join(_trend(change, language, named=len(changes) > 1) for change in changes)
-        parts.append(render(Message.ORIGIN_TREND.format(trend=told), language))
+        parts.append(render(_("trend: {trend}").format(trend=told), language))
     return ", ".join(filter(None, parts))
 
 
 def _place(place: Place) -> str:
     if place.sheet is None:
-        return Message.PLACE_PAGE.format(page=place.page)
+        return _("p. {page}").format(page=place.page)
     first, last = place.cells[0], place.cells[-1]
     if first == last:
-        return Message.ORIGIN_CELL.format(sheet=place.sheet, cell=first)
-    return Message.ORIGIN_CELLS.format(sheet=place.sheet, first=first, last=last)
+        return _("sheet {sheet}, cell {cell}").format(sheet=place.sheet, cell=first)
+    return _("sheet {sheet}, cells {first} to {last}").format(
+        sheet=place.sheet, first=first, last=last
+    )
 
 
 def _latest(changes: tuple[Change, ...]) -> list[Change]:
@@ -117,7 +120,7 @@ def _trend(change: Change, language: str, *, named: bool) -> str:
     before, now = change.previous.day, change.reading.day
     follows = (now.year - before.year) * 12 + now.month - before.month
     period = month(before, language) if 0 < follows < 12 else day(before, language)
-    told = Message.ORIGIN_CHANGE.format(
+    told = _("{change} against {period}").format(
         change=percent(float(change.change), language), period=period
     )
     trend = render(told, language)

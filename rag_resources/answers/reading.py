@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError, RagError
 from rag_resources.core.filters import RetrievalFilters, narrowed
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.question_reading import (
     Implied,
@@ -29,7 +28,8 @@ from rag_resources.core.question_reading import (
 )
 from rag_resources.core.wording import as_written, content, fold
 from rag_resources.database.pool import Connection, Database
-from rag_resources.languages.prompts import prompt
+from rag_resources.languages.messages import _
+from rag_resources.prompts import prompt
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.store.questions import (
@@ -229,7 +229,7 @@ def _missing(
     there = {fold(text) for own in files for text in (own.text, own.name)} | set(revoked)
     stems = {text.rpartition(".")[0] or text for text in there}
     return tuple(
-        Message.ASKED_FILE_MISSING.format(name=name)
+        _("There is no file “{name}”; everything was searched.").format(name=name)
         for name in signs.file_names
         if fold(name) not in there
         and fold(name).rpartition(".")[0] not in stems

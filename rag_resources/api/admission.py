@@ -11,7 +11,7 @@ from typing import TypeVar
 from rag_resources.api.metrics import QUEUED, REFUSED
 from rag_resources.api.problems import later
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 
 PATIENCE = 0.5
@@ -55,13 +55,19 @@ class Admission:
         is_late = self._expected_wait_s() > PATIENCE * deadline.remaining_s
         if self._admitted >= self._limit or is_late:
             REFUSED.inc()
-            raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
+            raise later(
+                _("The service is busy. Try again in {seconds} s."),
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+            )
         context = copy_context()
 
         def begun() -> ResultT:
             if deadline.expired:
                 REFUSED.inc()
-                raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
+                raise later(
+                    _("The service is busy. Try again in {seconds} s."),
+                    status=HTTPStatus.SERVICE_UNAVAILABLE,
+                )
             begun_at = time.monotonic()
             try:
                 return context.run(work, deadline.remaining_ms)

@@ -13,8 +13,8 @@ from rag_resources.api.identity import Caller
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import asked_as_json, found_as_json, searched
 from rag_resources.core.filters import Moment, ShortText
-from rag_resources.core.messages import Message
 from rag_resources.core.note_labels import note_label
+from rag_resources.languages.messages import _
 from rag_resources.store.open_notes import OpenNote
 
 MOST_CHARS = 20_000
@@ -87,7 +87,7 @@ async def search(request: Request, wanted: SearchNotes) -> tuple[str, dict[str, 
         for rank, result in enumerate(found["results"], start=1)
     ]
     told = [*parts, *found["metadata"]["messages"]]
-    return "\n\n".join(told or [Message.API_NO_RESULTS]), found
+    return "\n\n".join(told or [_("No results were found for this query.")]), found
 
 
 async def ask(request: Request, wanted: AskNotes) -> tuple[str, dict[str, Any]]:
@@ -128,7 +128,9 @@ async def get(request: Request, wanted: GetNote) -> tuple[str, dict[str, Any]]:
 
     note = await anyio.to_thread.run_sync(work)
     if note is None:
-        message = Message.API_NOTE_UNKNOWN.format(note_id=wanted.id)
+        message = _("There is no note {note_id}, or this key does not show it.").format(
+            note_id=wanted.id
+        )
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     end = min(wanted.end or len(note.content), wanted.start + MOST_CHARS, len(note.content))
     part = {

@@ -31,7 +31,7 @@ from rag_resources.api.routes import (
 from rag_resources.api.tenants import Tenants
 from rag_resources.application import Application
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.packaged import product_version
 from rag_resources.settings import Settings, load_settings
@@ -92,7 +92,7 @@ def build_app(settings: Settings) -> FastAPI:
             await anyio.to_thread.run_sync(tenants.close)
 
     app = FastAPI(
-        title=Message.API_TITLE,
+        title=_("API of Brain Sync RAG"),
         version=product_version(),
         lifespan=opened,
         docs_url=None,

@@ -27,7 +27,7 @@ from rag_resources.application.keys import KEY_CACHE_S
 from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
 from rag_resources.core.errors import DatabaseError, InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, narrowed, parse_filters
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.api_keys import StoredKey
 
@@ -64,7 +64,9 @@ class Caller:
             return asked
         found = narrowed(self.filters, asked or RetrievalFilters())
         if found is None:
-            raise ProblemError(HTTPStatus.FORBIDDEN, Message.API_OUTSIDE_SCOPE)
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, _("The filter asks for what the key does not show.")
+            )
         return found
 
 
@@ -112,14 +114,19 @@ class Door:
             ProblemError: As for `caller_of`.
             _UnknownError: The key is not cached, and `asks` is false.
         """
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        scheme, __, given = request.headers.get("authorization", "").partition(" ")
         # Some clients always send a key; it is ignored while there are none.
         if self._is_open(request, asks=asks):
             caller = Caller(self._settings.tenant, ApiRole.OWNER)
         elif given.strip() and scheme.lower() == "bearer":
             caller = self._checked(given.strip(), asks=asks)
         else:
-            raise _unauthorized(Message.API_KEY_MISSING)
+            raise _unauthorized(
+                _(
+                    "The key is missing: send it in the header Authorization: Bearer KEY. Create "
+                    "one with rag key create NAME."
+                )
+            )
         request.state.key_id = caller.key_id or None
         self._count(caller, asks=asks)
         return caller
@@ -130,23 +137,49 @@ class Door:
                 raise _UnknownError
             bearer = self._tokens.bearer(given)
             if bearer is None:
-                raise _unauthorized(Message.API_TOKEN_INVALID)
+                raise _unauthorized(
+                    _("The token is not valid or has expired. Ask whoever issued it for another.")
+                )
             return Caller(bearer.tenant, bearer.role, f"jwt-{bearer.subject}")
         presented = parse_key(given)
         stored = self._stored(presented.key_id, asks=asks) if presented else None
         if presented is None or stored is None:
-            raise _unauthorized(Message.API_KEY_INVALID)
+            raise _unauthorized(
+                _(
+                    "The key is not valid, has expired or was revoked. Whoever runs the service "
+                    "sees the keys with “rag key list” and creates another with “rag key create "
+                    "NAME”."
+                )
+            )
         if not presented.is_genuine(stored.secret_sha256):
-            raise _unauthorized(Message.API_KEY_INVALID)
+            raise _unauthorized(
+                _(
+                    "The key is not valid, has expired or was revoked. Whoever runs the service "
+                    "sees the keys with “rag key list” and creates another with “rag key create "
+                    "NAME”."
+                )
+            )
         if presented.scope is None:
             return Caller(stored.tenant, stored.role, presented.key_id)
         scope = read_scope(presented.scope)
         if scope is None or scope.expires_at <= time.time():
-            raise _unauthorized(Message.API_KEY_INVALID)
+            raise _unauthorized(
+                _(
+                    "The key is not valid, has expired or was revoked. Whoever runs the service "
+                    "sees the keys with “rag key list” and creates another with “rag key create "
+                    "NAME”."
+                )
+            )
         try:
             filters = parse_filters(scope.filters)
         except InvalidFiltersError:
-            raise _unauthorized(Message.API_KEY_INVALID) from None
+            raise _unauthorized(
+                _(
+                    "The key is not valid, has expired or was revoked. Whoever runs the service "
+                    "sees the keys with “rag key list” and creates another with “rag key create "
+                    "NAME”."
+                )
+            ) from None
         return Caller(stored.tenant, ApiRole.READER, presented.key_id, filters)
 
     def _stored(self, key_id: str, *, asks: bool) -> StoredKey | None:
@@ -214,7 +247,11 @@ class Door:
             return
         reset_at = self._limiter.get_window_stats(limit, who).reset_time
         seconds = max(1, ceil(reset_at - time.time()))
-        raise later(Message.API_TOO_MANY, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
+        raise later(
+            _("Too many requests with this key. Try again in {seconds} s."),
+            seconds=seconds,
+            status=HTTPStatus.TOO_MANY_REQUESTS,
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -252,9 +289,12 @@ async def _reader(request: Request) -> Caller:
 
 def _needs(role: ApiRole, caller: Caller) -> Caller:
     if caller.filters is not None:
-        raise ProblemError(HTTPStatus.FORBIDDEN, Message.API_SCOPED)
+        raise ProblemError(HTTPStatus.FORBIDDEN, _("A key with filters can only search."))
     if not caller.role.covers(role):
-        message = Message.API_ROLE.format(role=caller.role.value, needed=role.value)
+        message = _(
+            "The key is of “{role}” and this needs “{needed}”: whoever runs the service creates "
+            "one with “rag key create NAME --role {needed}”."
+        ).format(role=caller.role.value, needed=role.value)
         raise ProblemError(HTTPStatus.FORBIDDEN, message)
     return caller
 

@@ -3,8 +3,8 @@
 from fastapi import Request
 
 from rag_resources.api.bodies import Search
+from rag_resources.core.likely import likely_language
 from rag_resources.languages.files import LANGUAGES
-from rag_resources.languages.likely import likely_language
 
 TELLING_WORDS = 2
 """The least words that tell the language of a question. None of 2,062 Spanish questions (XQuAD-es

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag_resources.api.language import preferred_language
 from rag_resources.api.metrics import DURATION, REQUESTS
 from rag_resources.api.problems import ProblemError, problem_response
-from rag_resources.core.messages import Message as Said
+from rag_resources.languages.messages import _
 
 MAX_BODY_KB = 1_024
 """Longest body of a request that is no upload."""
@@ -82,7 +82,10 @@ class _Exchange:
                 if self._status:
                     raise  # The answer has begun: a cut connection shows that it is not whole.
                 await self._refuse(
-                    ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, Said.API_INTERNAL)
+                    ProblemError(
+                        HTTPStatus.INTERNAL_SERVER_ERROR,
+                        _("Internal server error. Please try again later."),
+                    )
                 )
             finally:
                 self._record()
@@ -94,7 +97,9 @@ class _Exchange:
             with suppress(_TooLargeError):
                 await app(self._scope, self._limited, self._sent_by_app)
         if self._is_too_large and not self._status:
-            message = Said.API_BODY_TOO_LARGE.format(maximum=self._max_body_kb)
+            message = _("The body of the request is longer than {maximum} kB.").format(
+                maximum=self._max_body_kb
+            )
             headers = {"Connection": "close"}
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             await self._refuse(ProblemError(status, message, headers=headers))

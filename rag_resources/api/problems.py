@@ -26,12 +26,10 @@ from rag_resources.core.errors import (
     ProviderError,
     RagError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Text, joined
 from rag_resources.core.validation import describe_problem, unknown_key
 from rag_resources.languages.files import LANGUAGES
-from rag_resources.languages.messages import render
+from rag_resources.languages.messages import Text, _, joined, render
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -52,17 +50,17 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 _TITLES: Mapping[HTTPStatus, Text] = {
-    HTTPStatus.BAD_REQUEST: Message.TITLE_BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED: Message.TITLE_UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN: Message.TITLE_FORBIDDEN,
-    HTTPStatus.NOT_FOUND: Message.TITLE_NOT_FOUND,
-    HTTPStatus.METHOD_NOT_ALLOWED: Message.TITLE_METHOD_NOT_ALLOWED,
-    HTTPStatus.CONFLICT: Message.TITLE_CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Message.TITLE_REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.TOO_MANY_REQUESTS: Message.TITLE_TOO_MANY_REQUESTS,
-    HTTPStatus.INTERNAL_SERVER_ERROR: Message.TITLE_INTERNAL_SERVER_ERROR,
-    HTTPStatus.SERVICE_UNAVAILABLE: Message.TITLE_SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT: Message.TITLE_GATEWAY_TIMEOUT,
+    HTTPStatus.BAD_REQUEST: _("Invalid request"),
+    HTTPStatus.UNAUTHORIZED: _("No valid key"),
+    HTTPStatus.FORBIDDEN: _("Not allowed"),
+    HTTPStatus.NOT_FOUND: _("Not found"),
+    HTTPStatus.METHOD_NOT_ALLOWED: _("Method not allowed"),
+    HTTPStatus.CONFLICT: _("Conflict with stored data"),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _("Too large"),
+    HTTPStatus.TOO_MANY_REQUESTS: _("Too many requests"),
+    HTTPStatus.INTERNAL_SERVER_ERROR: _("Internal error"),
+    HTTPStatus.SERVICE_UNAVAILABLE: _("Service unavailable"),
+    HTTPStatus.GATEWAY_TIMEOUT: _("No answer in time"),
 }
 """What is wrong in general; a status that only FastAPI answers with keeps its own phrase."""
 
@@ -112,10 +110,17 @@ def problem_of(error: RagError) -> ProblemError:
     if isinstance(error, InvalidInputError):
         return ProblemError(HTTPStatus.BAD_REQUEST, error.message)
     if isinstance(error, DeadlineExceededError):
-        return ProblemError(HTTPStatus.GATEWAY_TIMEOUT, Message.API_LATE)
+        return ProblemError(
+            HTTPStatus.GATEWAY_TIMEOUT, _("The answer did not come in time. Please try again.")
+        )
     if isinstance(error, DatabaseError | DependencyOpenError | ProviderError):
-        return later(Message.API_UNAVAILABLE, status=HTTPStatus.SERVICE_UNAVAILABLE)
-    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, Message.API_INTERNAL)
+        return later(
+            _("The database is not available. Please try again later."),
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+        )
+    return ProblemError(
+        HTTPStatus.INTERNAL_SERVER_ERROR, _("Internal server error. Please try again later.")
+    )
 
 
 def problem_response(
@@ -145,20 +150,30 @@ def invalid_request(details: Sequence[Any], model: type[BaseModel] | None = None
         model: The body's model; with it, the known names are listed beside an unknown one.
     """
     described = [_described(each, model) for each in details]
-    return ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, described)
+    return ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), described)
 
 
 def _described(detail: Any, model: type[BaseModel] | None) -> str:
     place, *path = detail["loc"] or ("body",)
     if detail["type"] == "json_invalid":
-        return Message.API_JSON_INVALID
+        return _("the body is not valid JSON")
     if not path and detail["type"] in {"model_attributes_type", "model_type", "dict_type"}:
         # FastAPI only decodes what is said to be JSON.
         is_json = not isinstance(detail["input"], bytes)
-        return Message.API_BODY_OBJECT if is_json else Message.API_BODY_TYPE
+        return (
+            _("the body must be a JSON object, in braces")
+            if is_json
+            else _("the body must be JSON (Content-Type: application/json)")
+        )
     if detail["type"] == "value_error" and not isinstance(detail["ctx"]["error"].args[0], Text):
         # Not ours, so it is FastAPI's, which checks nothing itself but that a file is one.
-        return joined(": ", (".".join(map(shown, path)), Message.API_NOT_A_FILE))
+        return joined(
+            ": ",
+            (
+                ".".join(map(shown, path)),
+                _("the file is missing: send it with its name, as multipart/form-data"),
+            ),
+        )
     kept = path or [place]
     located: Any = {**detail, "loc": tuple(kept)}
     return describe_problem(located, model if place == "body" else None)
@@ -190,7 +205,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
         if name not in known
     ]
     if problems:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, problems)
+        raise ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), problems)
 
 
 def _lacks_an_id(request: Request) -> bool:
@@ -206,19 +221,30 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemError:
     """Return the problem for a request that FastAPI itself refuses."""
     path, status = shown(request.url.path), HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        cause = Message.API_NOT_AN_ID if _lacks_an_id(request) else Message.API_NOT_FOUND
+        cause = (
+            _(
+                "{path} takes the identifier (UUID) that the answers of the API give, and no "
+                "other name."
+            )
+            if _lacks_an_id(request)
+            else _("{path} does not exist. What there is can be seen at /docs.")
+        )
         return ProblemError(status, cause.format(path=path))
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         # One path may be several routes, each with its own method: the schema has them together.
         route = getattr(request.scope.get("route"), "path_format", "")
         methods = (name.upper() for name in request.app.openapi()["paths"].get(route, {}))
         allowed = ", ".join(sorted(methods))
-        message = Message.API_METHOD.format(
-            path=path, method=shown(request.method), allowed=allowed or "–"
-        )
+        message = _(
+            "{path} does not accept {method}, but {allowed}. What there is can be seen at /docs."
+        ).format(path=path, method=shown(request.method), allowed=allowed or "–")
         return ProblemError(status, message, headers={"Allow": allowed})
     is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    message = Message.API_INTERNAL if is_ours else Message.API_INVALID_BODY
+    message = (
+        _("Internal server error. Please try again later.")
+        if is_ours
+        else _("The request is not valid:")
+    )
     return ProblemError(status, message, headers=error.headers)
 
 
@@ -238,7 +264,7 @@ def add_handlers(app: FastAPI) -> None:
         assert isinstance(error, RagError)
         problem = problem_of(error)
         if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log.warning("request_failed", error=type(error).__name__, code=error.code)
+            _log.warning("request_failed", error=type(error).__name__, message=error.msgid)
         return respond(request, problem)
 
     async def on_invalid(request: Request, error: Exception) -> JSONResponse:

@@ -11,8 +11,8 @@ import uvicorn
 
 from rag_resources.application import Application
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.database.ports import has_address
+from rag_resources.languages.messages import _
 from rag_resources.programs import running_programs
 from rag_resources.settings import Settings
 
@@ -37,7 +37,12 @@ def check_exposure(settings: Settings, application: Application) -> bool:
 
     has_keys = settings.jwt_jwks_url is not None or application.keys.any()
     if not has_keys and not is_loopback(settings.api_host):
-        raise InvalidParameterError(Message.API_NEEDS_KEYS.format(host=settings.api_host))
+        raise InvalidParameterError(
+            _(
+                "The API can only listen on {host} if there are keys, and there are none. Create "
+                "one with rag key create NAME, or use API_HOST=127.0.0.1."
+            ).format(host=settings.api_host)
+        )
     return not has_keys
 
 
@@ -49,7 +54,10 @@ def free_port(settings: Settings) -> int:
     """
     if not has_address(settings.api_host):
         raise InvalidParameterError(
-            Message.ADDRESS_NOT_HERE.format(host=settings.api_host, variable="API_HOST")
+            _(
+                "This machine does not have the address “{host}”, or the name is not known: "
+                "correct {variable}."
+            ).format(host=settings.api_host, variable="API_HOST")
         )
     wanted = settings.api_port
     for port in (wanted,) if wanted else (DEFAULT_PORT, 0):
@@ -57,9 +65,17 @@ def free_port(settings: Settings) -> int:
             return bound
     for program in running_programs(settings.rag_home):
         if program.command == COMMAND and program.address.endswith(f":{wanted}"):
-            told = Message.API_RUNS_ALREADY.format(url=program.address, pid=program.pid)
+            told = _(
+                "It already runs at {url} (process {pid}). To start it anew, end that process "
+                "first."
+            ).format(url=program.address, pid=program.pid)
             raise InvalidParameterError(told, pid=program.pid)
-    raise InvalidParameterError(Message.API_PORT_TAKEN.format(port=wanted or 0))
+    raise InvalidParameterError(
+        _(
+            "Port {port} is taken. Choose another one with API_PORT, or leave API_PORT empty to "
+            "use a free one."
+        ).format(port=wanted or 0)
+    )
 
 
 def _bound(host: str, port: int) -> int | None:

@@ -21,9 +21,8 @@ from rag_resources.application import Application
 from rag_resources.application.answers import Asked
 from rag_resources.application.wiring import Answered
 from rag_resources.core.citations import AnswerSentence
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
-from rag_resources.languages.messages import render
+from rag_resources.languages.messages import _, render
 from rag_resources.resilience.deadlines import while_waited_for
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import left_out_in_words
@@ -125,7 +124,11 @@ def _explanations(asked: Asked, language: str) -> list[str]:
         told += asked.reading.notes
     told += left_out_in_words(response.degraded)
     if asked.metadata.dropped:
-        told.append(Message.LEFT_OUT_SENTENCES.format(count=asked.metadata.dropped))
+        told.append(
+            _("Sentences were left out because their sources do not say them: {count}.").format(
+                count=asked.metadata.dropped
+            )
+        )
     told += answer_in_words(asked.confidence, asked.silence)
     return [render(each, language) for each in dict.fromkeys(told)]
 

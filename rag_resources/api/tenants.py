@@ -10,7 +10,7 @@ from threading import Lock
 from rag_resources.api.metrics import count_lost
 from rag_resources.api.problems import later
 from rag_resources.application import Application, Switch, open_application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 OPEN_TENANTS = 16
@@ -71,7 +71,10 @@ class Tenants:
             return
         idle = next((name for name, entry in self._open.items() if not entry.users), None)
         if idle is None:
-            raise later(Message.API_TENANTS_FULL, status=HTTPStatus.SERVICE_UNAVAILABLE)
+            raise later(
+                _("Too many clients are active. Please try again in a few seconds."),
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+            )
         self._open.pop(idle).closing.close()
 
     def _opened(self, tenant: str) -> _Open:

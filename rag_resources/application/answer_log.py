@@ -20,13 +20,12 @@ from rag_resources.core.answer_log import (
 from rag_resources.core.citations import numbered
 from rag_resources.core.confidence import Confidence, Silence
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import storable
-from rag_resources.core.texts import to_stored
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import _, to_stored
 from rag_resources.settings import Settings
 from rag_resources.store.answers import (
     delete_old_answers,
@@ -102,7 +101,7 @@ class AnswerLog:
         chosen = _verdict(verdict)
         if len(comment) > MAX_COMMENT_CHARS:
             raise InvalidParameterError(
-                Message.FEEDBACK_COMMENT_LONG.format(
+                _("The comment has {length} characters; the maximum is {maximum}.").format(
                     length=len(comment), maximum=MAX_COMMENT_CHARS
                 ),
                 field="comment",
@@ -232,7 +231,14 @@ def _find(connection: Connection, prefix: str) -> LoggedAnswer:
     found = find_answers(connection, prefix)
     if len(found) == 1:
         return found[0]
-    message = Message.ANSWER_ID_AMBIGUOUS if found else Message.ANSWER_ID_UNKNOWN
+    message = (
+        _("Several answers begin with “{prefix}”. Give more digits.")
+        if found
+        else _(
+            "There is no answer “{prefix}”: there never was, or it is no longer kept. “rag "
+            "answers list” shows the latest ones."
+        )
+    )
     raise InvalidParameterError(message.format(prefix=shown(prefix)), field="answerId")
 
 
@@ -240,7 +246,9 @@ def _verdict(given: Verdict | str) -> Verdict:
     try:
         return Verdict(given)
     except ValueError:
-        message = Message.FEEDBACK_VERDICT.format(value=shown(given))
+        message = _("“{value}” is not a verdict: write up (useful) or down (not useful).").format(
+            value=shown(given)
+        )
         raise InvalidParameterError(message, field="verdict") from None
 
 
@@ -248,8 +256,10 @@ def _check_citation(answer: LoggedAnswer, citation: int | None) -> None:
     count = len({own.number for own in answer.citations})
     if citation is not None and not 1 <= citation <= count:
         message = (
-            Message.FEEDBACK_CITATION.format(value=citation, count=count)
+            _("The answer has no citation {value}: it has {count}.").format(
+                value=citation, count=count
+            )
             if count
-            else Message.FEEDBACK_NO_CITATION
+            else _("The answer has no citations; judge it as a whole, without a citation's number.")
         )
         raise InvalidParameterError(message, field="citation")

@@ -31,9 +31,9 @@ from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.pipeline import DEADLINE_MS
@@ -224,7 +224,11 @@ class Answers:
     ) -> Asked:
         """Return the whole answer, with its metadata and messages."""
         response = searched.retrieved.response
-        notice = "" if sentences else Message.ANSWER_NOT_FOUND
+        notice = (
+            ""
+            if sentences
+            else _("I found no relevant information in your notes about this question.")
+        )
         if telling.failure:
             response = replace(response, messages=(*response.messages, telling.failure))
         ending = telling.writing.ending
@@ -259,7 +263,13 @@ def _confidence(
     found = response.confidence
     own = judged.confidence if is_answered else Confidence({})
     if own.bands and telling.answerer != QuotationAnswerer(language).name:
-        own = Confidence({}, Message.CONFIDENCE_ANSWERER.format())
+        own = Confidence(
+            {},
+            _(
+                "it was measured with another way of answering, or in another language (“rag "
+                "calibrate” repeats it)"
+            ).format(),
+        )
     bands = {**(found.bands if found else {}), **own.bands}
     missing = own.missing if is_answered else (found.missing if found else None)
     return Confidence(bands, None if bands else missing)

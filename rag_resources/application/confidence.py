@@ -23,7 +23,6 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import RagError
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import told_from
@@ -32,6 +31,7 @@ from rag_resources.evaluation.calibration import (
     read_calibration,
     train_calibration,
 )
+from rag_resources.languages.messages import _
 from rag_resources.providers.cache import Cache, Limits, MemoryCache
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.settings import Settings
@@ -130,7 +130,13 @@ class Confidences:
         if found.calibration is None:
             return Confidence({}, found.missing)
         if is_filtered or response.degraded or (top_k is not None and top_k < final):
-            return Confidence({}, Message.CONFIDENCE_OTHER.format())
+            return Confidence(
+                {},
+                _(
+                    "it is measured without filters, with every stage and with all results of the "
+                    "configuration"
+                ).format(),
+            )
         # In the language of the measurement, whatever the language of this question.
         language = self.settings.answer_language
         signals = signals_of(query, response.results, final=final, language=language)
@@ -166,9 +172,15 @@ class Confidences:
         is_other = is_filtered or response.degraded or top_k not in (None, config.top_k.final)
         if is_other or found.calibration.answerer != told_from(language):
             return _unjudged(
-                Message.CONFIDENCE_OTHER.format()
+                _(
+                    "it is measured without filters, with every stage and with all results of the "
+                    "configuration"
+                ).format()
                 if is_other
-                else Message.CONFIDENCE_ANSWERER.format()
+                else _(
+                    "it was measured with another way of answering, or in another language (“rag "
+                    "calibrate” repeats it)"
+                ).format()
             )
         signals = answer_signals(
             query,
@@ -181,7 +193,7 @@ class Confidences:
         silence = silence_of(
             found.calibration, signals, allowed_misses=self.settings.answer_allowed_misses
         )
-        nothing = Message.CONFIDENCE_TELLS_NOTHING.format()
+        nothing = _("nothing that is known of an answer tells whether it is right").format()
         confidence = confidence_of(found.calibration, signals, OF_ANSWERS)
         return AnswerJudgement(
             confidence if confidence.bands else Confidence({}, nothing),
@@ -199,6 +211,6 @@ class Confidences:
                 )
         except (RagError, psycopg.Error, ValidationError) as error:
             _log.warning("confidence_unreadable", error=type(error).__name__)
-            return PresentCalibration(None, Message.CONFIDENCE_UNREADABLE.format())
+            return PresentCalibration(None, _("it could not be read").format())
         self._known.put(config.config_hash, found)
         return found

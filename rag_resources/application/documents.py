@@ -9,7 +9,6 @@ from uuid import UUID
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
@@ -37,6 +36,7 @@ from rag_resources.documents.verification import (
 )
 from rag_resources.documents.web.download import WebAddress
 from rag_resources.files import Files, open_files
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.document_files import announce, find_upload, list_addresses, list_arrivals
 from rag_resources.store.document_list import (
@@ -98,7 +98,12 @@ class Documents:
             InvalidParameterError: The settings name no place that is as durable as the database.
         """
         if not self.settings.keeps_files:
-            raise InvalidParameterError(Message.DOCUMENTS_NEED_FILES)
+            raise InvalidParameterError(
+                _(
+                    "With DATABASE_URL it must also be said where the copies of the documents are "
+                    "kept: set FILES_URL."
+                )
+            )
         return open_files(self.settings.files_address)
 
     def arrive(self) -> ArrivalReport:
@@ -340,11 +345,18 @@ class Documents:
             InvalidParameterError: `tesseract` is not installed, or another run reads the document.
         """
         if Tesseract.installed() is None:
-            raise InvalidParameterError(Message.DOCUMENT_NO_OCR)
+            raise InvalidParameterError(
+                _(
+                    "The program «tesseract» is not found. Install it with the data of Spanish, "
+                    "and repeat the command."
+                )
+            )
         config = self.config.model_copy(update={"ocr": True})
         read = extract_document(self.database, self.files, document.document_id, config)
         if not read.documents:
-            raise InvalidParameterError(Message.DOCUMENT_BUSY)
+            raise InvalidParameterError(
+                _("Another process is working on this document. Try again in a moment.")
+            )
         with self.database.transaction() as connection:
             apply_reading(connection, document.document_id, self.settings.tenant, ApplyReport())
         return read

@@ -8,8 +8,8 @@ from uuid import UUID
 import structlog
 
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import ngettext
 from rag_resources.settings import Settings
 from rag_resources.store.evaluation_requests import (
     EvaluationRequest,
@@ -87,7 +87,14 @@ class EvaluationRequests:
         if attempts is None:
             return None
         if attempts > MOST_ATTEMPTS:
-            self._fail(request, Message.EVALUATION_GIVEN_UP.format(count=MOST_ATTEMPTS))
+            self._fail(
+                request,
+                ngettext(
+                    "It was interrupted once and is not tried again.",
+                    "It was interrupted {count} times and is not tried again.",
+                    MOST_ATTEMPTS,
+                ).format(count=MOST_ATTEMPTS),
+            )
             return None
         try:
             configuration = application.configuration(request.configuration)

@@ -16,7 +16,6 @@ from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.answering import Answering
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
@@ -33,6 +32,7 @@ from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.files import LocalFiles, open_files
+from rag_resources.languages.messages import _
 from rag_resources.reporting.report import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import ServingVerdict, judge_serving
@@ -165,7 +165,7 @@ class Evaluations:
         """
         found = self.find(made.evaluation_id) if made.evaluation_id else None
         if found is None:
-            raise InvalidParameterError(Message.NOT_EVALUATED)
+            raise InvalidParameterError(_("There are no evaluations yet."))
         return found
 
     def outside_runs(self, after: tuple[datetime, UUID], *, limit: int) -> list[StoredEvaluation]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from rag_resources.core.api_keys import ApiRole, hash_secret, whole_key
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.store.api_keys import (
     ListedKey,
     StoredKey,
@@ -42,7 +42,10 @@ class Keys:
         """
         if not name.strip() or len(name) > _MAX_NAME_CHARS or "\0" in name:
             raise InvalidParameterError(
-                Message.KEY_NAME_INVALID.format(maximum=_MAX_NAME_CHARS), name=name
+                _("The name of the key must have between 1 and {maximum} characters.").format(
+                    maximum=_MAX_NAME_CHARS
+                ),
+                name=name,
             )
         key_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
         with self.database.transaction() as connection:
@@ -64,7 +67,12 @@ class Keys:
         """
         with self.database.transaction() as connection:
             if not revoke_key(connection, key_id):
-                raise InvalidParameterError(Message.KEY_UNKNOWN.format(key_id=shown(key_id)))
+                raise InvalidParameterError(
+                    _(
+                        "There is no valid key with the identifier {key_id}. rag key list shows "
+                        "them."
+                    ).format(key_id=shown(key_id))
+                )
 
     def find(self, key_id: str) -> StoredKey | None:
         """Return a valid key of any tenant, to check a presented one against."""

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_resources.core.filters import RetrievalFilters, narrowed
-from rag_resources.core.messages import Message
 from rag_resources.core.question_reading import Reading
-from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
@@ -51,7 +50,7 @@ def search_as_read(
     if retrieved.response.results or retrieved.response.error or not reading.implied:
         return Searched(reading, retrieved, given)
     named = joined(", ", [f"«{own.text}»" for own in reading.implied])
-    note = Message.ASKED_DROPPED.format(conditions=named)
+    note = _("Nothing meets {conditions}; everything was searched.").format(conditions=named)
     reading = reading.without_implied(search.get("filters"), note)
     return Searched(reading, retrieve(reading.searched, **search), search)
 

@@ -12,9 +12,9 @@ from rag_resources.core.configuration import NamedConfiguration, parse_retrieval
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import OvertakenPromotionError
 from rag_resources.core.evidence import Evidence
-from rag_resources.core.texts import Text
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
+from rag_resources.languages.messages import Text
 from rag_resources.retrieval.log import KEPT_DAYS
 from rag_resources.serving.promotion import (
     PromotionOutcome,

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
 from rag_resources.documents.arrival import files_folder
 from rag_resources.documents.uploads import kept_uploads
 from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
+from rag_resources.languages.messages import _
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
 from rag_resources.store.tenants import (
     EmptiedTable,
@@ -68,7 +68,11 @@ class Tenants:
         """
         if not (name.strip() and name.isprintable() and len(name) <= MAX_TENANT_CHARS):
             raise InvalidParameterError(
-                Message.TENANT_NAME_INVALID.format(maximum=MAX_TENANT_CHARS), name=name
+                _(
+                    "The name of the tenant must have between 1 and {maximum} characters, all of "
+                    "them visible."
+                ).format(maximum=MAX_TENANT_CHARS),
+                name=name,
             )
         with self.database.transaction() as connection:
             created = insert_tenant(connection, name)
@@ -90,7 +94,11 @@ class Tenants:
         for tenant in self.list():
             if tenant.name == name:
                 return tenant
-        raise InvalidParameterError(Message.TENANT_UNKNOWN.format(name=shown(name)))
+        raise InvalidParameterError(
+            _("There is no tenant named “{name}”. rag tenant list shows them.").format(
+                name=shown(name)
+            )
+        )
 
     def promote(self, name: str) -> Sequence[str]:
         """Build vector indexes for a large tenant alone; return the names of those built now.

@@ -31,8 +31,6 @@ from rag_resources.core.configuration import (
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import RagError
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.background import BackgroundWriter, ignore_lost
 from rag_resources.database.locate import open_database, open_reads
@@ -40,6 +38,7 @@ from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
 from rag_resources.evaluation.judging import Judging, build_judging
+from rag_resources.languages.messages import Text, _
 from rag_resources.providers.cache import EMBEDDINGS, WRITTEN_ANSWERS, Cache, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
@@ -447,9 +446,11 @@ class Application:
         if serving.problems:
             _log.warning("stored_configuration_invalid", problems=serving.problems)
             return Chosen(
-                Message.RETRIEVED_CONFIG_DEFAULTS, serving.config, (Message.CONFIGURATION_FALLBACK,)
+                _("default values"),
+                serving.config,
+                (_("Invalid configuration, using default values"),),
             )
-        label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=serving.name)
+        label = _("{name} (promoted)").format(name=serving.name)
         return Chosen(label, serving.config, name=serving.name, is_promoted=True)
 
 

@@ -39,8 +39,7 @@ from rag_resources.cli.search_options import (
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.markdown import without_marks
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
@@ -69,15 +68,43 @@ def ask(
     metadata: MetadataOption = None,
     language: LanguageOption = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="RESPUESTA", help=Message.HELP_ASK_AFTER)
+        str | None,
+        typer.Option(
+            "--after",
+            metavar="RESPUESTA",
+            help=_(
+                "The answer before, by its id or the beginning of it: the question may refer to "
+                "it (and why?)."
+            ),
+        ),
     ] = None,
     ignored: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="TEXTO", help=Message.HELP_ASK_IGNORE)
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="TEXTO",
+            help=_("Disregard a condition that the question names, such as “in 2025”; repeatable."),
+        ),
     ] = None,
-    literal: Annotated[bool, typer.Option("--literal", help=Message.HELP_ASK_LITERAL)] = False,
+    literal: Annotated[
+        bool,
+        typer.Option(
+            "--literal",
+            help=_(
+                "Search the question as it is: without conditions, abbreviations or conversation."
+            ),
+        ),
+    ] = False,
     as_json: JsonOption = False,
     stream: Annotated[
-        bool | None, typer.Option("--stream/--no-stream", help=Message.HELP_STREAM)
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help=_(
+                "Show each sentence as soon as it is checked; the default on a terminal. Does not "
+                "apply with --json."
+            ),
+        ),
     ] = None,
 ) -> None:
     """Answer a question with cited sentences."""
@@ -116,7 +143,7 @@ def ask(
             page.finish(asked)
     if asked.error:
         if not as_json and asked.interruption:
-            fail(Message.CLI_ERROR.format(message=asked.interruption))
+            fail(_("Error: {message}").format(message=asked.interruption))
         raise typer.Exit(1)
 
 
@@ -127,7 +154,12 @@ def _turns(app: "Application", after: str | None) -> tuple[str, ...]:
     answer = app.answer_log.show(after).answer
     turn = answer.searched or answer.question
     if turn is None:
-        raise InvalidParameterError(Message.ASK_AFTER_UNKNOWN.format(answer_id=after))
+        raise InvalidParameterError(
+            _(
+                "The question of answer {answer_id} is not kept (ANSWER_LOG_TEXT=none), so "
+                "nothing can go on from it."
+            ).format(answer_id=after)
+        )
     return (turn,)
 
 
@@ -147,7 +179,7 @@ class _Page:
         from rag_resources.core.citations import AnswerSentence
 
         with ExitStack() as waiting:
-            waiting.enter_context(working(Message.CLI_LOADING))
+            waiting.enter_context(working(_("Searching…")))
             events = app.answers.stream(search.question, **search.arguments(app.notes), **reading)
             with closing(events):
                 for event in events:
@@ -164,7 +196,14 @@ class _Page:
             say(asked.answer.notice)
             silent = asked.silence is not None and asked.silence.is_silent
             if asked.retrieval.response.results and not silent:
-                say(told(Message.ANSWER_PASSAGES_ONLY))
+                say(
+                    told(
+                        _(
+                            "No sentence of the nearest passages has what is asked. “rag "
+                            "retrieve” shows them."
+                        )
+                    )
+                )
             _say_how_sure(asked)
             _say_id(asked)
             return
@@ -172,20 +211,20 @@ class _Page:
             for sentence in asked.answer.sentences:
                 self._say(sentence)
         say("")
-        say(f"{told(Message.ANSWER_SOURCES)}:")
+        say(told(_("Sources")) + ":")
         texts = {sentence.text for sentence in asked.answer.sentences}
         for citation, number in self._numbers.items():
-            say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
+            say(_("[{number}] {source}").format(number=number, source=_source(citation)))
             said = set(texts)
             for template, text in (
-                (Message.ANSWER_COLUMNS, citation.columns),
-                (Message.ANSWER_BEFORE, citation.prefix),
-                (Message.ANSWER_AFTER, citation.suffix),
+                (_("    Columns: “{text}”"), citation.columns),
+                (_("    Before: “{text}”"), citation.prefix),
+                (_("    After: “{text}”"), citation.suffix),
             ):
                 if text and text not in said:
                     said.add(text)
                     say(told(template.format(text=_shortened(text))))
-        say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
+        say(_("Answered by: {answerer}").format(answerer=asked.answer.answerer))
         say(_cost(asked))
         _say_how_sure(asked)
         _say_id(asked)
@@ -196,7 +235,7 @@ class _Page:
         marks = " ".join(
             str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
         )
-        doubt = "" if sentence.is_supported else f" {told(Message.ANSWER_UNSUPPORTED_MARK)}"
+        doubt = "" if sentence.is_supported else " " + told(_("[unverified]"))
         say(f"{clean(without_marks(sentence.text))} {marks}{doubt}")
         sys.stdout.flush()
 
@@ -214,26 +253,38 @@ def _say_reading(asked: "Asked") -> None:
     if reading is None:
         return
     if reading.searched != reading.question:
-        note(Message.ASKED_CARRIED.format(searched=clean(reading.searched)))
+        note(_("Searched: “{searched}”").format(searched=clean(reading.searched)))
     for own in reading.implied:
-        note(Message.ASKED_IMPLIED.format(value=clean(own.shown), text=clean(own.text)))
+        note(
+            _(
+                'Only {value} (because of “{text}”; without this condition: --ignore "{text}")'
+            ).format(value=clean(own.shown), text=clean(own.text))
+        )
     for message in reading.notes:
         note(message)
 
 
 def _say_id(asked: "Asked") -> None:
     """Write the answer's id on stderr, because it is not part of the answer."""
-    note(Message.ANSWER_ID.format(answer_id=str(asked.answer_id)[:ID_CHARS]))
+    note(
+        _("Answer {answer_id}. Useful? “rag feedback {answer_id} up” or “down”").format(
+            answer_id=str(asked.answer_id)[:ID_CHARS]
+        )
+    )
 
 
 def _cost(asked: "Asked") -> str:
     """Say how many passages, how long and how many tokens an answer took."""
     response, metadata = asked.retrieval.response, asked.metadata
     seconds = (response.latency_ms + metadata.stages.get("answer", 0.0)) / 1_000
-    parts = [Message.ANSWER_COST.format(passages=len(response.results), seconds=seconds)]
+    parts = [
+        _("Passages: {passages} · {seconds:.1f} s").format(
+            passages=len(response.results), seconds=seconds
+        )
+    ]
     if metadata.prompt_tokens is not None and metadata.completion_tokens is not None:
         parts.append(
-            Message.ANSWER_TOKENS.format(
+            _("tokens: {prompt} + {completion}").format(
                 prompt=metadata.prompt_tokens, completion=metadata.completion_tokens
             )
         )
@@ -254,5 +305,5 @@ def _source(citation: "Citation") -> str:
         parts.append(told_day(citation.created_at))
     if citation.place and (where := parts_in_words(citation.place.places)):
         parts.append(where)
-    parts.append(Message.ANSWER_RANGE.format(start=citation.start, end=citation.end))
+    parts.append(_("characters {start}–{end}").format(start=citation.start, end=citation.end))
     return joined(" · ", parts)

@@ -7,39 +7,52 @@ import typer
 
 from rag_resources.cli.output import JsonOption, picked, print_table, progress, say, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _, ngettext
 
 if TYPE_CHECKING:
     from rag_resources.core.calibration import Calibrated
     from rag_resources.core.silence import SilenceCurve
 
 CLAIM_WORDS = {
-    "results": Message.CALIBRATE_CLAIM_RESULTS,
-    "first": Message.CALIBRATE_CLAIM_FIRST,
-    "citation": Message.CALIBRATE_CLAIM_CITATION,
-    "answerable": Message.CALIBRATE_CLAIM_ANSWERABLE,
+    "results": _("a note that answers is among the results"),
+    "first": _("the note of the first result answers"),
+    "citation": _("the first citation of the answer is right"),
+    "answerable": _("the notes that answer were searched"),
 }
 
 SHOWN_ALLOWED = (0.02, 0.05, 0.1, 0.2, 0.3)
 SILENCE_COLUMNS = (
-    Message.COLUMN_ALLOWED_MISSES,
-    Message.COLUMN_MISSES,
-    Message.COLUMN_INTERVAL,
-    Message.COLUMN_FALSE_ANSWERS,
-    Message.COLUMN_INTERVAL,
+    _("allowed silences"),
+    _("questions with an answer left unanswered"),
+    _("95 % CI"),
+    _("answered without their notes"),
+    _("95 % CI"),
 )
 
 
 def calibrate(
     config: Annotated[
-        str | None, typer.Option("--config", metavar="NOMBRE", help=Message.HELP_CALIBRATE_CONFIG)
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="NOMBRE",
+            help=_(
+                "Named configuration. By default the promoted one; if there is none, "
+                "hybrid_windows."
+            ),
+        ),
     ] = None,
     tag: Annotated[
-        str | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_FUSION_TAG)
+        str | None,
+        typer.Option("--tag", metavar="ETIQUETA", help=_("Only the questions with this tag.")),
     ] = None,
     unanswerable: Annotated[
         Path | None,
-        typer.Option("--unanswerable", metavar="FICHERO", help=Message.HELP_CALIBRATE_UNANSWERABLE),
+        typer.Option(
+            "--unanswerable",
+            metavar="FICHERO",
+            help=_("JSON file of questions that no note answers."),
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,7 +68,7 @@ def calibrate(
         else:
             name, retrieval = config, opened.configuration(config).retrieval
         total = calibration_steps(len(opened.evaluations.questions(tag)), len(beside))
-        with progress(Message.CALIBRATE_PROGRESS, total=total) as advance:
+        with progress(_("Questions to measure confidence"), total=total) as advance:
             found = opened.confidences.calibrate(
                 retrieval, unanswerable=beside, tag=tag, progress=advance
             )
@@ -71,8 +84,8 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
     """Show how certain responses are, by band, and what could not be measured."""
     from rag_resources.core.calibration import FEWEST
     from rag_resources.core.confidence import Claim
-    from rag_resources.core.texts import joined
     from rag_resources.evaluation.summary import p_value_in_words
+    from rag_resources.languages.messages import joined
     from rag_resources.retrieval.confidence import band_in_words
 
     made, too_few = found.calibration, []
@@ -82,7 +95,10 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
             too_few.append(words)
             continue
         say(
-            Message.CALIBRATE_MEASURED.format(
+            _(
+                "{claim}: AUC {auc:.3f} ({low:.3f}–{high:.3f}), Brier {brier:.3f} (always the "
+                "same: {constant:.3f}; p {p_value})"
+            ).format(
                 claim=words,
                 auc=measured.auc,
                 low=measured.auc_low,
@@ -93,20 +109,38 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
             )
         )
     if not found.measured:
-        say(Message.CALIBRATE_UNMEASURED.format(questions=made.questions, fewest=FEWEST))
+        say(
+            ngettext(
+                "Nothing was measured: there is {questions} question, and at least {fewest} that "
+                "are right and {fewest} that are wrong are needed. No calibration is stored.",
+                "Nothing was measured: there are {questions} questions, and at least {fewest} "
+                "that are right and {fewest} that are wrong are needed. No calibration is stored.",
+                made.questions,
+            ).format(questions=made.questions, fewest=FEWEST)
+        )
         return
     if too_few:
         claims = joined("; ", too_few)
-        say(Message.CALIBRATE_TOO_FEW.format(claims=claims, fewest=FEWEST))
+        say(
+            _(
+                "Not measured, since at least {fewest} questions in which it is true and {fewest} "
+                "in which it is not are needed: {claims}."
+            ).format(claims=claims, fewest=FEWEST)
+        )
     if not made.claims:
-        say(Message.CALIBRATE_NOTHING)
+        say(
+            _(
+                "What is known of an answer does not tell whether it is right: no calibration is "
+                "stored."
+            )
+        )
         return
     columns = [
-        Message.COLUMN_CLAIM,
-        Message.COLUMN_BAND,
-        Message.COLUMN_RIGHT,
-        Message.COLUMN_INTERVAL,
-        Message.COLUMN_QUERIES,
+        _("What"),
+        _("Confidence"),
+        _("Right"),
+        _("95 % CI"),
+        _("Questions"),
     ]
     rows = [
         [
@@ -120,15 +154,29 @@ def show_calibrated(name: str, found: "Calibrated") -> None:
         if claim is not Claim.ANSWERABLE
         for band in model.bands
     ]
-    title = Message.CALIBRATE_TITLE.format(
-        name=name, questions=made.questions, unanswerable=made.unanswerable
-    )
+    title = ngettext(
+        "Confidence of “{name}”, measured with {questions} question ({unanswerable} without an "
+        "answer in the notes)",
+        "Confidence of “{name}”, measured with {questions} questions ({unanswerable} without an "
+        "answer in the notes)",
+        made.questions,
+    ).format(name=name, questions=made.questions, unanswerable=made.unanswerable)
     print_table(columns, rows, title=title)
     if found.silence:
         print_table(SILENCE_COLUMNS, _silence_rows(found.silence))
     if made.silence is None:
-        say(Message.CALIBRATE_NO_SILENCE)
-    say(Message.CALIBRATE_STORED)
+        say(
+            _(
+                "Nothing tells questions with an answer from those without, so “rag ask” is never "
+                "silent because of that."
+            )
+        )
+    say(
+        _(
+            "Stored: answers of this configuration tell their confidence as long as neither the "
+            "notes nor the model change."
+        )
+    )
 
 
 def _silence_rows(curve: "SilenceCurve") -> list[list[str]]:

@@ -6,8 +6,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +25,36 @@ SHOWN_FLIPS = 20
 
 
 def compare(
-    before: Annotated[str, typer.Argument(metavar="ANTES", help=Message.HELP_COMPARE_BEFORE)],
-    after: Annotated[str, typer.Argument(metavar="DESPUÉS", help=Message.HELP_COMPARE_AFTER)],
-    common: Annotated[bool, typer.Option("--common", help=Message.HELP_COMPARE_COMMON)] = False,
-    why: Annotated[bool, typer.Option("--why", help=Message.HELP_COMPARE_CAUSES)] = False,
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANTES",
+            help=_(
+                "The first: a configuration (its last evaluation) or the beginning of an "
+                "evaluation's identifier."
+            ),
+        ),
+    ],
+    after: Annotated[
+        str,
+        typer.Argument(metavar="DESPUÉS", help=_("The second, which is judged against the first.")),
+    ],
+    common: Annotated[
+        bool,
+        typer.Option(
+            "--common", help=_("If the sets of questions differ, compares those that they share.")
+        ),
+    ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help=_(
+                "Asks the lost questions again under the former configuration, and says how many "
+                "the configuration lost and how many the data."
+            ),
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the second evaluation with the first."""
@@ -60,30 +85,53 @@ def _show(
     from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
 
     comparison, screen = found.comparison, console()
-    title = Message.COMPARE_TITLE.format(
+    title = _("{before} → {after} (common questions: {queries})").format(
         before=_titled(found.before),
         after=_titled(found.after),
         queries=comparison.queries,
     )
     screen.print(_table(metrics_table(comparison, title=title)))
     if found.answers:
-        title = Message.COMPARE_ANSWERS_TITLE.format(queries=found.answers.queries)
+        title = _("Answers (questions answered in both: {queries})").format(
+            queries=found.answers.queries
+        )
         screen.print(_table(metrics_table(found.answers, title=title)))
     for item in (found.before, found.after):
         state = evidence[item.evaluation_id]
         if not state.is_current:
             said = evidence_in_words(state)
-            note(Message.COMPARE_EVIDENCE.format(evaluation=_titled(item), evidence=said))
-    say(Message.COMPARE_METHOD)
+            note(
+                _("{evaluation}: evaluation {evidence}.").format(
+                    evaluation=_titled(item), evidence=said
+                )
+            )
+    say(
+        _(
+            "Difference with 95 % BCa bootstrap interval; p of exact McNemar (Hit_Rate@10 and "
+            "first citation) and of paired randomisation (the others, such as MRR and nDCG@10), "
+            "Holm-corrected. The verdict is that of p: with few questions the interval may "
+            "exclude 0 without evidence."
+        )
+    )
     verdict = joined(" ", (inferiority_in_words(item, metric) for metric, item in judged.items()))
-    say(Message.COMPARE_FOR_GATE.format(verdict=verdict))
+    say(
+        _(
+            "For the gate, which tests each rate alone and only for a fall (one-sided, at 5 %), "
+            "and so may see a loss that the table leaves without evidence: {verdict}"
+        ).format(verdict=verdict)
+    )
     if found.left_out:
-        note(Message.COMPARE_LEFT_OUT.format(count=found.left_out))
+        note(
+            _(
+                "Questions that are not in both evaluations, or have other relevant notes, do not "
+                "count: {count}."
+            ).format(count=found.left_out)
+        )
     changes = changes_table(found)
     if changes.rows:
         screen.print(_table(changes))
     else:
-        say(Message.COMPARE_NO_CHANGES)
+        say(_("Configuration, model, questions and index are the same."))
     _show_questions(found)
 
 
@@ -95,15 +143,15 @@ def _show_questions(found: "EvaluationComparison") -> None:
 
     flips = flips_table(found, shown=SHOWN_FLIPS)
     for metric, template in (
-        (HITS, Message.COMPARE_FLIPS),
-        (SERVED, Message.COMPARE_FLIPS_SERVED),
+        (HITS, _("Among the first ten, questions lost: {lost}; gained: {gained}.")),
+        (SERVED, _("Among what a user gets (@final), lost: {lost}; gained: {gained}.")),
     ):
         hits = found.hits(metric)
         say(template.format(lost=hits.lost, gained=hits.gained))
     if flips.rows:
         console().print(_table(flips))
     if len(flips.rows) < len(found.flips):
-        say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(flips.rows)))
+        say(_("{shown} are shown; all with --json.").format(shown=len(flips.rows)))
 
 
 def _causes(causes: "Attribution") -> dict[str, Any]:
@@ -121,7 +169,7 @@ def _table(item: "ReportTable") -> "RenderableType":
 
 def _titled(evaluation: "StoredEvaluation") -> str:
     """Name an evaluation with its time, which distinguishes two of one configuration."""
-    return Message.COMPARE_EVALUATION.format(
+    return _("{configuration}, {created_at:%Y-%m-%d %H:%M} UTC").format(
         configuration=evaluation.configuration, created_at=evaluation.created_at
     )
 

@@ -14,7 +14,7 @@ import typer
 from rag_resources.cli.output import JsonOption, clean, masked, say, write_json
 from rag_resources.cli.session import read_settings
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.configuration import RetrievalConfig
@@ -65,9 +65,9 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 _MARKS = {
-    Health.GOOD: Message.DOCTOR_MARK_GOOD,
-    Health.WARNING: Message.DOCTOR_MARK_WARNING,
-    Health.BAD: Message.DOCTOR_MARK_BAD,
+    Health.GOOD: _("good "),
+    Health.WARNING: _("mind "),
+    Health.BAD: _("bad  "),
 }
 
 
@@ -77,9 +77,13 @@ def _has_bad(findings: list[Finding]) -> bool:
 
 def _conclusion(findings: list[Finding]) -> str:
     if _has_bad(findings):
-        return Message.DOCTOR_BAD
+        return _("There are faults: the lines that begin with “bad”.")
     warned = any(finding.health is Health.WARNING for finding in findings)
-    return Message.DOCTOR_WARNED if warned else Message.DOCTOR_GOOD
+    return (
+        _("Nothing is broken, but look at the lines that start with “mind”.")
+        if warned
+        else _("No fault was found.")
+    )
 
 
 def _findings() -> Iterator[Finding]:
@@ -87,7 +91,7 @@ def _findings() -> Iterator[Finding]:
     try:
         settings = read_settings()
     except RagError as error:
-        yield Finding(Message.DOCTOR_SETTINGS, Health.BAD, error.message)
+        yield Finding(_("Settings"), Health.BAD, error.message)
         return
     yield from _settings(settings)
     yield from _values(settings)
@@ -100,13 +104,13 @@ def _product() -> Finding:
     from rag_resources.database.schema import schema_version
     from rag_resources.packaged import product_version
 
-    detail = Message.DOCTOR_PRODUCT.format(
+    detail = _("version {version}, schema {schema}, Python {python}, {system}").format(
         version=product_version(),
         schema=schema_version(),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
     )
-    return Finding(Message.DOCTOR_PROGRAM, Health.GOOD, detail)
+    return Finding(_("Program"), Health.GOOD, detail)
 
 
 def _settings(settings: "Settings") -> Iterator[Finding]:
@@ -117,17 +121,24 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
     for problem in env_file_problems():
         yield Finding(".env", Health.WARNING, problem)
     if unknown := unknown_variables():
-        told = Message.SETTINGS_UNKNOWN.format(names=", ".join(unknown))
+        told = _(
+            "Names in .env that are no settings of this program and change nothing: {names}"
+        ).format(names=", ".join(unknown))
         yield Finding(".env", Health.WARNING, told)
     home = settings.rag_home
     present = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(present).free / _GB
     writable = present.is_dir() and os.access(present, os.W_OK)
-    detail = Message.DOCTOR_HOME.format(home=home, free=number(free, 1, operators()))
+    detail = _("{home}, with {free} GB free").format(home=home, free=number(free, 1, operators()))
     if not writable:
-        detail = Message.HOME_NOT_WRITABLE.format(path=home)
+        detail = _(
+            "{path} (RAG_HOME) cannot be written. Give permission to write, or choose another "
+            "folder with RAG_HOME."
+        ).format(path=home)
     elif free < LEAST_FREE_GB:
-        detail += Message.DOCTOR_DISK_LOW.format(least=LEAST_FREE_GB)
+        detail += _("; free some space: with less than {least} GB the database may stop").format(
+            least=LEAST_FREE_GB
+        )
     healthy = Health.GOOD if free >= LEAST_FREE_GB else Health.WARNING
     yield Finding("RAG_HOME", healthy if writable else Health.BAD, detail)
 
@@ -141,7 +152,10 @@ def _values(settings: "Settings") -> Iterator[Finding]:
     def check_address(variable: str, host: str) -> None:
         if not has_address(host):
             raise InvalidParameterError(
-                Message.ADDRESS_NOT_HERE.format(host=host, variable=variable)
+                _(
+                    "This machine does not have the address “{host}”, or the name is not known: "
+                    "correct {variable}."
+                ).format(host=host, variable=variable)
             )
 
     checks: tuple[Callable[[], object], ...] = (
@@ -153,7 +167,7 @@ def _values(settings: "Settings") -> Iterator[Finding]:
         try:
             check()
         except RagError as error:
-            yield Finding(Message.DOCTOR_SETTINGS, Health.BAD, error.message)
+            yield Finding(_("Settings"), Health.BAD, error.message)
 
 
 def _sources(settings: "Settings") -> Iterator[Finding]:
@@ -169,8 +183,10 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
         from rag_resources.configurations import load_configurations
 
         for problem in load_configurations(settings.configuration_folders).problems:
-            detail = Message.CONFIGURATION_LEFT_OUT.format(problem=problem)
-            yield Finding(Message.DOCTOR_CONFIGURATIONS, Health.WARNING, detail)
+            detail = _("A configuration with an error is left out. {problem}").format(
+                problem=problem
+            )
+            yield Finding(_("Configurations"), Health.WARNING, detail)
     documents = settings.documents_source
     if documents and "://" in documents:
         from rag_resources.providers.reachable import without_credentials
@@ -179,14 +195,24 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
     elif documents:
         yield _path("DOCUMENTS_SOURCE", Path(documents))
     if not settings.notes_source:
-        told = Message.DOCTOR_SAMPLE if settings.sample_by_default else Message.DOCTOR_NO_SOURCE
+        told = (
+            _("not set: the sample is used")
+            if settings.sample_by_default
+            else _("not set: another program fills the table of notes")
+        )
         yield Finding("NOTES_SOURCE", Health.GOOD, told)
 
 
 def _path(name: str, path: Path) -> Finding:
     if path.exists() and os.access(path, os.R_OK):
         return Finding(name, Health.GOOD, str(path))
-    return Finding(name, Health.BAD, Message.DOCTOR_PATH.format(path=path))
+    return Finding(
+        name,
+        Health.BAD,
+        _("{path} does not exist or cannot be read. Correct the path or the permissions.").format(
+            path=path
+        ),
+    )
 
 
 def _servers(settings: "Settings") -> Iterator[Finding]:
@@ -205,7 +231,11 @@ def _servers(settings: "Settings") -> Iterator[Finding]:
     for name, address, url, key in asked:
         answered, said = answer_of(url, key=key)
         shown = without_credentials(address)
-        template = Message.DOCTOR_ANSWERS if answered else Message.DOCTOR_SILENT
+        template = (
+            _("answers at {address} ({said})")
+            if answered
+            else _("does not serve at {address}: {said}. Check that it is started, and {variable}.")
+        )
         detail = template.format(address=shown, said=said, variable=name)
         yield Finding(name, Health.GOOD if answered else Health.BAD, detail)
 
@@ -213,22 +243,29 @@ def _servers(settings: "Settings") -> Iterator[Finding]:
 def _database(settings: "Settings") -> Iterator[Finding]:
     from rag_resources.cli.status import find_server, read_contents, schema_of
 
-    subject = Message.DOCTOR_DATABASE
+    subject = _("Database")
     try:
         server, url = find_server(settings)
         if url is None:
-            told = Message.DATABASE_NOWHERE_STATUS.format(home=settings.rag_home)
+            told = _(
+                "There is no database in {home} (RAG_HOME). “rag run” creates it, or “rag up” an "
+                "empty one."
+            ).format(home=settings.rag_home)
             if server["exists"]:
-                told = Message.SERVER_STOPPED.format(path=server["dataDir"])
+                told = _(
+                    "The embedded PostgreSQL is not running: use “rag up”. Data: {path}"
+                ).format(path=server["dataDir"])
             yield Finding(subject, Health.WARNING, told)
             return
         problem = schema_of(url).problem
         if problem:
             yield Finding(subject, Health.BAD, problem)
             return
-        detail = Message.DOCTOR_SERVER.format(version=server["version"], address=server["address"])
+        detail = _("PostgreSQL {version} at {address}, with an up-to-date schema").format(
+            version=server["version"], address=server["address"]
+        )
         yield Finding(subject, Health.GOOD, detail)
-        contents, _ = read_contents(url, settings)
+        contents, __ = read_contents(url, settings)
     except RagError as error:
         yield Finding(subject, Health.BAD, error.message)
         return
@@ -241,30 +278,35 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
 
     counts = counts_in_words(found)
     missing = not found.notes or found.failures or not found.golden
-    yield Finding(Message.DOCTOR_CONTENTS, Health.WARNING if missing else Health.GOOD, counts)
+    yield Finding(_("Contents"), Health.WARNING if missing else Health.GOOD, counts)
     if found.documents:
         amiss = found.unread_documents or found.missing_documents
         health = Health.WARNING if amiss else Health.GOOD
         detail = documents_in_words(
             found.documents, found.unread_documents, found.missing_documents
         )
-        yield Finding(Message.DOCTOR_DOCUMENTS, health, detail)
+        yield Finding(_("Documents"), health, detail)
     if found.rejected:
-        detail = Message.DOCTOR_REJECTED_RECORDS.format(count=found.rejected)
-        yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
+        detail = _(
+            "the last reading could not read {count}. “rag status” says which and why. Correct "
+            "each in its file; the next run picks it up."
+        ).format(count=found.rejected)
+        yield Finding(_("Records"), Health.WARNING, detail)
     serving = found.promotion
     health = Health.GOOD if serving else Health.WARNING
-    yield Finding(Message.DOCTOR_SERVING, health, serving_in_words(found))
+    yield Finding(_("Configuration"), health, serving_in_words(found))
     if serving is None:
         return
     config = usable_retrieval(serving.config, origin=serving.configuration)
     if off := settings.warning_about(serving.configuration, config):
-        yield Finding(Message.DOCTOR_SERVING, Health.WARNING, off)
+        yield Finding(_("Configuration"), Health.WARNING, off)
     if found.chunks and lacks_windows(config, found.models):
-        detail = Message.DOCTOR_NO_WINDOWS.format(
-            configuration=serving.configuration, model=serving.model
-        )
-        yield Finding(Message.DOCTOR_SERVING, Health.WARNING, detail)
+        detail = _(
+            "“{configuration}” searches by windows, and there are none of its model: searches go "
+            "without them, and find less. Run “rag run”, or materialise windows/{model} (if there "
+            "is no such asset, add the model to EMBEDDING_MODELS)."
+        ).format(configuration=serving.configuration, model=serving.model)
+        yield Finding(_("Configuration"), Health.WARNING, detail)
 
 
 def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelContents]") -> bool:

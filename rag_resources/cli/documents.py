@@ -20,8 +20,7 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rag_resources.documents.review import ToReview
@@ -30,19 +29,25 @@ if TYPE_CHECKING:
 SHOWN_DOCUMENTS = 50
 NOT_VERIFIED = 1
 
-app = group("document", Message.HELP_DOCUMENT)
+app = group(
+    "document", _("The documents: what was read of each, reviewing, verifying and deleting them.")
+)
 
-Name = Annotated[str, typer.Argument(metavar="DOCUMENTO", help=Message.HELP_DOCUMENT_NAME)]
-OptionalName = Annotated[
-    str | None, typer.Argument(metavar="DOCUMENTO", help=Message.HELP_DOCUMENT_NAME)
+Name = Annotated[
+    str, typer.Argument(metavar="DOCUMENTO", help=_("Id, address or title of the document."))
 ]
-Page = Annotated[int | None, typer.Option("--page", metavar="N", help=Message.HELP_DOCUMENT_PAGE)]
+OptionalName = Annotated[
+    str | None, typer.Argument(metavar="DOCUMENTO", help=_("Id, address or title of the document."))
+]
+Page = Annotated[
+    int | None, typer.Option("--page", metavar="N", help=_("One page, by its number."))
+]
 
 
-@command(app, "list", Message.HELP_DOCUMENT_LIST)
+@command(app, "list", _("Shows the documents, the latest first."))
 def list_documents(
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_DOCUMENT_LIMIT)
+        int | None, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,31 +60,36 @@ def list_documents(
         write_json({"documents": [_json(each) for each in documents], "total": total})
         return
     columns = [
-        Message.COLUMN_DOCUMENT,
-        Message.COLUMN_STATUS,
-        Message.COLUMN_PAGES,
-        Message.COLUMN_PASSAGES,
-        Message.COLUMN_TITLE,
+        _("Document"),
+        _("State"),
+        _("Pages"),
+        _("Chunks"),
+        _("Title"),
     ]
     rows = [
         [each.address, _status(each), _pages(each), str(each.chunks), each.title]
         for each in documents
     ]
     if any(each.first_failure for each in documents):
-        columns.append(Message.COLUMN_REASON)
+        columns.append(_("Reason"))
         for row, each in zip(rows, documents, strict=True):
             row.append(_failure(each.first_failure))
     if rows:
         print_table(columns, rows, prose=True, named=True)
-    say(Message.DOCUMENTS_LISTED.format(count=total, shown=len(rows)))
+    say(_("{shown} of {count} are shown.").format(count=total, shown=len(rows)))
 
 
-@command(app, "show", Message.HELP_DOCUMENT_SHOW)
+@command(app, "show", _("Shows what was read of a document or a page."))
 def show(
     name: Name,
     page: Page = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FICHERO", help=Message.HELP_DOCUMENT_PNG)
+        Path | None,
+        typer.Option(
+            "--png",
+            metavar="FICHERO",
+            help=_("Saves the page there as a picture, with the lines that were read."),
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,7 +97,7 @@ def show(
     from rag_resources.store.document_list import page_of
 
     if png is not None and page is None:
-        raise InvalidParameterError(Message.DOCUMENT_PNG_PAGE)
+        raise InvalidParameterError(_("--png needs --page, the number of the page."))
     with application() as opened:
         document = opened.documents.find(name)
         details = opened.documents.details(document)
@@ -104,82 +114,133 @@ def show(
         say(read)
         return
     rows = [
-        (Message.COLUMN_DOCUMENT, document.address),
-        (Message.COLUMN_ID, str(document.document_id)),
-        (Message.COLUMN_TITLE, document.title),
-        (Message.COLUMN_STATUS, _status(document)),
-        (Message.COLUMN_TYPE, document.media_type),
-        (Message.COLUMN_PAGES, _pages(document)),
-        (Message.COLUMN_PASSAGES, str(document.chunks)),
+        (_("Document"), document.address),
+        (_("Id"), str(document.document_id)),
+        (_("Title"), document.title),
+        (_("State"), _status(document)),
+        (_("Type"), document.media_type),
+        (_("Pages"), _pages(document)),
+        (_("Chunks"), str(document.chunks)),
         *((key, str(value)) for key, value in document.metadata.items()),
         *((_of_page(each.page), each.reason) for each in details.failures),
         *_concerns(document, details),
     ]
-    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
+    print_table((_("Field"), _("Value")), rows, prose=True)
 
 
-@command(app, "delete", Message.HELP_DOCUMENT_DELETE)
+@command(
+    app, "delete", _("Deletes a document with its copy, its pages, notes, chunks and vectors.")
+)
 def delete(
     name: Name,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
+        str,
+        typer.Option(
+            "--reason",
+            metavar="MOTIVO",
+            help=_("Why they are deleted; it is stored with the deletion."),
+        ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete a document and everything made of it, after confirmation by a person."""
     with application() as opened:
         document = opened.documents.find(name)
-        question = Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes)
+        question = _("Delete “{title}” and its notes ({notes})? (y/n)").format(
+            title=document.title, notes=document.notes
+        )
         if not (yes or confirmed(question)):
-            raise InvalidParameterError(Message.DOCUMENT_DELETE_UNCONFIRMED)
+            raise InvalidParameterError(
+                _("Nothing was deleted. To delete without being asked, add --yes.")
+            )
         notes = opened.documents.delete(document, reason=clean(reason))
     told = joined(
         "\n",
         (
-            Message.DOCUMENT_DELETED.format(title=document.title, notes=notes),
-            Message.DOCUMENT_RECOVER.format(address=document.address),
+            _("Deleted: “{title}”, with its notes ({notes}).").format(
+                title=document.title, notes=notes
+            ),
+            _(
+                "Its source will not bring it again. To allow it: rag document restore {address}"
+            ).format(address=document.address),
         ),
     )
     conclude(told, {"address": document.address, "deletedNotes": notes}, as_json=as_json)
 
 
-@command(app, "restore", Message.HELP_DOCUMENT_RESTORE)
+@command(app, "restore", _("Lets the source bring a deleted document again."))
 def restore(
     address: Annotated[
-        str, typer.Argument(metavar="DIRECCIÓN", help=Message.HELP_DOCUMENT_ADDRESS)
+        str, typer.Argument(metavar="DIRECCIÓN", help=_("Address that the deleted document had."))
     ],
     as_json: JsonOption = False,
 ) -> None:
     """Let the source bring a deleted document back."""
     with application() as opened:
         if not opened.documents.restore(address):
-            raise InvalidParameterError(Message.DOCUMENT_NOT_DELETED.format(address=address))
-    told = Message.DOCUMENT_RESTORED.format(address=address)
+            raise InvalidParameterError(
+                _("No document with the address {address} was deleted.").format(address=address)
+            )
+    told = _(
+        "“rag run” (or “make run”) brings {address} again, if the source still has it; an open UI "
+        "does not by itself, because the file has not changed. One that was uploaded over HTTP "
+        "must be uploaded again."
+    ).format(address=address)
     conclude(told, {"address": address, "restored": True}, as_json=as_json)
 
 
-@command(app, "review", Message.HELP_DOCUMENT_REVIEW)
+@command(
+    app,
+    "review",
+    _(
+        "Shows what waits for a decision, or decides: pages of low quality or without text, and "
+        "new readings that would lose too much."
+    ),
+)
 def review(
     name: OptionalName = None,
     page: Page = None,
-    accept: Annotated[bool, typer.Option("--accept", help=Message.HELP_DOCUMENT_ACCEPT)] = False,
-    drop: Annotated[bool, typer.Option("--drop", help=Message.HELP_DOCUMENT_DROP)] = False,
-    ocr: Annotated[bool, typer.Option("--ocr", help=Message.HELP_DOCUMENT_OCR)] = False,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help=_(
+                "Accepts the page (it enters the search) or the new reading (it replaces the "
+                "former one)."
+            ),
+        ),
+    ] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help=_("Drops the page or the new reading."))
+    ] = False,
+    ocr: Annotated[
+        bool,
+        typer.Option(
+            "--ocr",
+            help=_(
+                "Reads the document again and recognises the text of its pages without text, even "
+                "if EXTRACTION__OCR is not set."
+            ),
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the pages and readings that wait for a decision, or decide one."""
     from rag_resources.documents.review import Decision
 
     if accept + drop + ocr > 1:
-        raise InvalidParameterError(Message.DOCUMENT_ONE_DECISION)
+        raise InvalidParameterError(_("Choose one: --accept, --drop or --ocr."))
     with application() as opened:
         if name is not None and ocr:
             report = opened.documents.recognise(opened.documents.find(name))
             for title, reason in report.failures:
                 warn(f"{title}: {reason}")
             conclude(
-                Message.DOCUMENT_RECOGNISED.format(pages=report.pages, failed=report.failed_pages),
+                _(
+                    "Pages read: {pages}; failed: {failed}. The next run cuts the text into "
+                    "passages and embeds them."
+                ).format(pages=report.pages, failed=report.failed_pages),
                 {"pages": report.pages, "failedPages": report.failed_pages},
                 as_json=as_json,
             )
@@ -187,10 +248,10 @@ def review(
         if name is not None and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
             opened.documents.review(opened.documents.find(name), decision, page=page)
-            conclude(Message.DOCUMENT_DECIDED, {"decision": decision.value}, as_json=as_json)
+            conclude(_("Decision stored."), {"decision": decision.value}, as_json=as_json)
             return
         if accept or drop or ocr:
-            raise InvalidParameterError(Message.DOCUMENT_DECIDE_WHICH)
+            raise InvalidParameterError(_("Name the document that you decide on."))
         wanted = None if name is None else opened.documents.find(name).document_id
         waiting = [
             each
@@ -206,13 +267,13 @@ def review(
         write_json({"waiting": reviews})
         return
     if waiting:
-        columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_PAGE, Message.COLUMN_REASON)
+        columns = (_("Document"), _("Page"), _("Reason"))
         rows = [(each.document.address, str(each.page or ""), _concern(each)) for each in waiting]
         print_table(columns, rows, prose=True)
-    say(Message.DOCUMENT_REVIEWS.format(count=len(waiting)))
+    say(_("Waiting for a decision: {count}.").format(count=len(waiting)))
 
 
-@command(app, "verify", Message.HELP_DOCUMENT_VERIFY)
+@command(app, "verify", _("Reads each passage at its place in the file again, and compares."))
 def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
     """Look up every passage in its file again; exit code 1 if too few are found."""
     from rag_resources.documents.verification import Verified
@@ -227,11 +288,15 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
         write_json(picked(total, "passages", "verified", "share", "unverified"))
     else:
         for each in total.unverified:
-            warn(Message.PASSAGE_UNVERIFIED.format(document=each.document, text=each.content[:200]))
+            warn(
+                _("{document}: not at its place: “{text}”").format(
+                    document=each.document, text=each.content[:200]
+                )
+            )
         say(
-            Message.CITATIONS_VERIFIED.format(
-                verified=total.verified, passages=total.passages, examples=""
-            ).strip()
+            _("{verified} of {passages} passages are at their place in the file. {examples}")
+            .format(verified=total.verified, passages=total.passages, examples="")
+            .strip()
         )
     if not enough:
         raise typer.Exit(NOT_VERIFIED)
@@ -241,7 +306,7 @@ def _status(document: "DocumentSummary") -> str:
     from rag_resources.store.document_list import status_word
 
     word = status_word(document.status)
-    return Message.DOCUMENT_WITHOUT_FILE.format(status=word) if document.is_missing else word
+    return _("{status}, without its file").format(status=word) if document.is_missing else word
 
 
 def _pages(document: "DocumentSummary") -> str:
@@ -256,7 +321,7 @@ def _failure(failure: "DocumentFailure | None") -> str:
         return ""
     if failure.page is None:
         return failure.reason
-    return joined(": ", (Message.PLACE_PAGE.format(page=failure.page), failure.reason))
+    return joined(": ", (_("p. {page}").format(page=failure.page), failure.reason))
 
 
 def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[tuple[str, str]]:
@@ -270,19 +335,19 @@ def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[t
 
 
 def _of_page(page: int | None) -> str:
-    return Message.COLUMN_REASON if page is None else Message.PLACE_PAGE.format(page=page)
+    return _("Reason") if page is None else _("p. {page}").format(page=page)
 
 
 def _concern(each: "ToReview") -> str:
     from rag_resources.documents.review import Concern
 
     if each.concern is Concern.HELD and each.diff:
-        return Message.READING_HELD.format(
-            words=each.diff.lost_words, passages=each.diff.lost_citations
-        )
+        return _(
+            "the new reading loses {words:.1%} of the words and {passages:.1%} of the passages"
+        ).format(words=each.diff.lost_words, passages=each.diff.lost_citations)
     if each.concern is Concern.LOW_QUALITY:
-        return Message.PAGE_LOW_QUALITY.format(quality=each.quality)
-    return Message.PAGE_WITHOUT_TEXT
+        return _("text of low quality ({quality:.2f})").format(quality=each.quality)
+    return _("no text: needs OCR")
 
 
 def _json(document: "DocumentSummary") -> dict[str, Any]:

@@ -4,27 +4,40 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_resources.core.messages import Message
 from rag_resources.env_file import ENV_FILE, present_values
+from rag_resources.languages.messages import _
 
 _PLAIN = re.compile(r"[\w./:@+=,-]*")
 
 _COMMENTS = {
-    "RAG_HOME": Message.ENV_HOME,
-    "NOTES_SOURCE": Message.ENV_NOTES,
-    "DOCUMENTS_SOURCE": Message.ENV_DOCUMENTS,
-    "GOLDEN_SOURCE": Message.ENV_GOLDEN,
-    "FIRST_MONTH": Message.ENV_FIRST_MONTH,
+    "RAG_HOME": _("The folder of all state: database, Dagster, reports."),
+    "NOTES_SOURCE": _("Folder or file of notes; every run reads it again."),
+    "DOCUMENTS_SOURCE": _("Folder of documents (PDF, DOCX, HTML, workbooks)."),
+    "GOLDEN_SOURCE": _("The golden questions, with their answers and the notes that answer them."),
+    "FIRST_MONTH": _(
+        "The first month: that of the oldest note. Earlier ones are stored and searched, but no "
+        "month processes them."
+    ),
 }
 
 
 def env_lines(values: Mapping[str, str]) -> list[str]:
     """Return the lines of a commented file that sets these variables."""
-    lines = [f"# {Message.ENV_HEADER}"]
+    lines = [
+        "# " + _("Written by “rag init”. All variables are in .env.example, with their defaults.")
+    ]
     for name, value in values.items():
         lines += ["", f"# {_COMMENTS[name]}", assignment(name, value)]
-    lines += ["", f"# {Message.ENV_LANGUAGE}", "# ANSWER_LANGUAGE=es"]
-    lines += ["", f"# {Message.ENV_MODELS}", "# OLLAMA_HOST=http://127.0.0.1:11434"]
+    lines += [
+        "",
+        "# " + _("The language of questions and answers: es, fr or en."),
+        "# ANSWER_LANGUAGE=es",
+    ]
+    lines += [
+        "",
+        "# " + _("To have a language model write the answers, for instance with Ollama:"),
+        "# OLLAMA_HOST=http://127.0.0.1:11434",
+    ]
     return [*lines, "# LLM_MODEL=ollama:llama3.2"]
 
 

@@ -16,8 +16,8 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.messages import METRIC_WORDS, Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.labels import METRIC_WORDS
+from rag_resources.languages.messages import _, joined, ngettext
 
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerFigures
@@ -28,22 +28,43 @@ if TYPE_CHECKING:
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
-METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
+METRIC_COLUMNS = (_("Metric"), _("Value"), _("95 % CI"))
 SHOWN_QUESTIONS = 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
 def evaluate(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_EVALUATE_CONFIG)
+        str,
+        typer.Argument(
+            metavar="CONFIGURACIÓN",
+            help=_(
+                "Named configuration. By default the promoted one; if there is none, "
+                "hybrid_windows."
+            ),
+        ),
     ],
     as_json: JsonOption = False,
     judge: Annotated[
-        str | None, typer.Option("--judge", metavar="JUEZ", help=Message.HELP_JUDGE)
+        str | None,
+        typer.Option(
+            "--judge",
+            metavar="JUEZ",
+            help=_(
+                "What judges the answers: embedded (rules and vectors) or llm (the language "
+                "model). Empty: nothing; by default JUDGE."
+            ),
+        ),
     ] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help=Message.HELP_NO_STORE)] = False,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help=_("Does not store the evaluation."))
+    ] = False,
     fail_under_gate: Annotated[
-        bool, typer.Option("--fail-under-gate", help=Message.HELP_FAIL_UNDER_GATE)
+        bool,
+        typer.Option(
+            "--fail-under-gate",
+            help=_("Ends with code 1 if some gate keeps the configuration from serving."),
+        ),
     ] = False,
 ) -> None:
     """Evaluate a named configuration."""
@@ -57,9 +78,15 @@ def evaluate(
             note(notice)
         if broken := app.golden.broken():
             first = broken[0].finding
-            note(Message.EVALUATE_BROKEN.format(count=len(broken), first=first))
+            note(
+                _(
+                    "Questions with a relevant note that no longer exists: {count}. That note "
+                    "counts as not found here; “rag run” and the UI do not evaluate until they "
+                    "are mended. The first: {first}"
+                ).format(count=len(broken), first=first)
+            )
         steps = app.evaluations.steps(judge)
-        with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:
+        with progress(_("Evaluating {name}").format(name=config), total=steps) as advance:
             evaluation = app.evaluations.run(
                 named, judge=judge, store=not no_store, progress=advance
             )
@@ -76,23 +103,29 @@ def evaluate(
 def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
     summary = evaluation.summary
     screen = console()
-    title = Message.EVALUATE_TITLE.format(name=configuration.name, count=summary.total_queries)
+    title = _("{name} (questions: {count})").format(
+        name=configuration.name, count=summary.total_queries
+    )
     screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
     metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
-    groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
+    groups = (_("Group"), _("Questions"), *metrics)
     screen.print(table(groups, _group_rows(summary)))
     show_missed(evaluation.outcomes)
     say(
-        Message.EVALUATE_LATENCY.format(
+        _("Latency: p50 {p50:.0f} ms, p95 {p95:.0f} ms (limit {limit:.0f} ms).").format(
             p50=summary.latency.p50_ms,
             p95=summary.latency.p95_ms,
             limit=gates.config.latency_p95_ms,
         )
     )
     say(
-        Message.EVALUATE_LATENCY_SAMPLE.format(
-            queries=summary.latency_queries, late=summary.late_queries
-        )
+        ngettext(
+            "Measured afterwards, on {queries} question, with the deadline of a user; without a "
+            "whole answer in time: {late}.",
+            "Measured afterwards, on {queries} questions, with the deadline of a user; without a "
+            "whole answer in time: {late}.",
+            summary.latency_queries,
+        ).format(queries=summary.latency_queries, late=summary.late_queries)
     )
     if summary.judgements:
         say(_judgements_in_words(summary.judgements))
@@ -102,11 +135,15 @@ def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: 
     _show_verdict(gates, configuration, summary.total_queries)
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
-        note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
+        note(
+            _("Questions that failed and count as not found: {count}. The first: {reason}").format(
+                count=len(errors), reason=errors[0]
+            )
+        )
     if evaluation.evaluation_id:
-        say(Message.EVALUATE_STORED.format(evaluation_id=evaluation.evaluation_id))
+        say(_("Evaluation stored: {evaluation_id}").format(evaluation_id=evaluation.evaluation_id))
     else:
-        say(Message.EVALUATE_NOT_STORED)
+        say(_("Evaluation not stored (--no-store)."))
 
 
 def _show_answer_gates(gates: "Gates", figures: "AnswerFigures") -> None:
@@ -129,11 +166,11 @@ def _show_answer_gates(gates: "Gates", figures: "AnswerFigures") -> None:
             config.false_answers_blocks,
         ),
     ):
-        verdict: str = GATE_WORDS[state] if is_measured else Message.GATE_UNMEASURED
+        verdict: str = GATE_WORDS[state] if is_measured else _("not measured")
         if state is GateState.FAIL and not blocks:
-            verdict = Message.EVALUATE_ONLY_WARNS.format(verdict=verdict)
+            verdict = _("{verdict}, but only warns").format(verdict=verdict)
         said = joined(": ", (verdict, described))
-        say(Message.EVALUATE_GATE.format(description=said))
+        say(_("Gate: {description}.").format(description=said))
 
 
 def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: int) -> None:
@@ -141,13 +178,17 @@ def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: 
     from rag_resources.evaluation.summary import gate_in_words
 
     described = gate_in_words(gates.hit_rate, queries)
-    say(Message.EVALUATE_GATE.format(description=described))
+    say(_("Gate: {description}.").format(description=described))
     if gates.against:
         say(gates.against.in_words)
     if configuration.role is Role.REFERENCE:
-        say(Message.RESULTS_REFERENCES.format(names=configuration.name))
+        say(
+            _("Only measured to compare with, never promoted: {names}.").format(
+                names=configuration.name
+            )
+        )
     elif gates.obstacle and gates.obstacle is not gates.incomparable:
-        note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
+        note(_("It cannot serve: {reason}.").format(reason=gates.obstacle))
 
 
 def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
@@ -174,11 +215,11 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     rows = missed_rows(outcomes)
     if not rows:
         return
-    say(Message.EVALUATE_MISSED.format(count=len(rows)))
-    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
+    say(_("Without a relevant note among the first ten: {count}.").format(count=len(rows)))
+    columns = (_("Question"), _("came first"))
     console().print(table(columns, rows[:SHOWN_QUESTIONS], prose=True))
     if len(rows) > SHOWN_QUESTIONS:
-        say(Message.EVALUATE_MISSED_SHOWN.format(shown=SHOWN_QUESTIONS))
+        say(_("{shown} are shown; all with --json.").format(shown=SHOWN_QUESTIONS))
 
 
 def _group_rows(summary: "Summary") -> list[list[str]]:
@@ -196,10 +237,11 @@ def _group_rows(summary: "Summary") -> list[list[str]]:
 
 def _judgements_in_words(judgements: "JudgeSummary") -> str:
     means = (judgements.faithfulness, judgements.answer_relevance)
-    faithfulness, relevance = (
-        Message.NOT_JUDGED if mean is None else f"{mean:.3f}" for mean in means
-    )
-    return Message.EVALUATE_JUDGED.format(
+    faithfulness, relevance = (_("not judged") if mean is None else f"{mean:.3f}" for mean in means)
+    return _(
+        "Answers: faithfulness {faithfulness}, relevance {relevance} (judged: {judged}, not "
+        "judged because of a failure: {failures}; judge: {judge}; answers of {answerer})."
+    ).format(
         faithfulness=faithfulness,
         relevance=relevance,
         judged=judgements.judged,
@@ -213,9 +255,13 @@ def _answers_in_words(figures: "AnswerFigures") -> str:
     from rag_resources.core.answer_metrics import CITATION_RECALL, FIRST_CITATION
 
     if not figures.metrics:
-        return Message.EVALUATE_NO_ANSWERS
+        return _("Answers: none was measured.")
     first = figures.metrics[FIRST_CITATION]
-    return Message.EVALUATE_ANSWERS.format(
+    return _(
+        "Answers: {answered} of {questions}; the first citation was right in {first:.3f} "
+        "({low:.3f}–{high:.3f}), and {recall:.3f} of the places that answer were cited (answers "
+        "of {answerer})."
+    ).format(
         answered=figures.answered,
         questions=figures.questions,
         first=first.mean,

@@ -7,7 +7,8 @@ import typer
 
 from rag_resources.cli.output import JsonOption, console, progress, say, table, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.languages.labels import METRIC_WORDS
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.experiment import Experiment
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 
 def experiment(
-    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_EXPERIMENT_FILE)],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FICHERO",
+            help=_("YAML file with “name”, “base”, “grid” or “configurations”, and “selection”."),
+        ),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Try every configuration of a file and choose one."""
@@ -27,7 +34,7 @@ def experiment(
     with application() as opened:
         configurations = expand(asked, opened.configuration(asked.base).retrieval)
         questions = len(opened.golden.entries())
-        title = Message.EXPERIMENT_PROGRESS.format(count=len(configurations))
+        title = _("Trying configurations: {count}").format(count=len(configurations))
         with progress(title, total=count_steps(questions) * len(configurations)) as advance:
             result = opened.evaluations.experiment(asked, configurations, progress=advance)
     if as_json:
@@ -41,22 +48,36 @@ def _show(asked: "Experiment", result: "ExperimentResult") -> None:
 
     metric = METRIC_WORDS[asked.selection.metric]
     total = next(iter(result.summaries.values())).total_queries
-    title = Message.EXPERIMENT_TITLE.format(
+    title = _("{name} (configurations: {count}; questions: {queries})").format(
         name=asked.name, count=len(result.configurations), queries=total
     )
     columns = (
-        Message.COLUMN_CONFIGURATION,
+        _("Configuration"),
         *dict.fromkeys((metric, "Hit_Rate@10", "MRR")),
         "p50/p95 ms",
     )
     console().print(table(columns, _rows(columns, asked, result), title=title))
     choice = result.choice
-    say(Message.EXPERIMENT_BEST.format(name=choice.best, metric=metric))
+    say(
+        _(
+            "The best in {metric}: “{name}”. The figure in the table favours it: it is of the "
+            "questions that chose it."
+        ).format(name=choice.best, metric=metric)
+    )
     judged, parts = len(choice.judged), len(choice.by_part)
-    say(Message.EXPERIMENT_FOLDS.format(judged=judged, total=total, parts=parts))
+    say(
+        _(
+            "Judged in {parts} parts, each with what the questions of the others chose ({judged} "
+            "of {total}):"
+        ).format(judged=judged, total=total, parts=parts)
+    )
     say(comparison_sentence(result.against_base, asked.selection.metric))
     if len(set(choice.by_part)) > 1:
-        say(Message.EXPERIMENT_UNSTABLE.format(names="; ".join(sorted(set(choice.by_part)))))
+        say(
+            _(
+                "The parts do not choose the same, so the choice depends on few questions: {names}."
+            ).format(names="; ".join(sorted(set(choice.by_part))))
+        )
 
 
 def _rows(

@@ -7,8 +7,7 @@ import typer
 from rag_resources.cli.output import JsonOption, clean, print_table, say, told, told_day, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rag_resources.answers.citing import CitationNow
@@ -18,19 +17,29 @@ ID_CHARS = 8
 """Characters shown of an id; any beginning of it is accepted."""
 SHOWN_ANSWERS = 20
 
-AnswerId = Annotated[str, typer.Argument(metavar="RESPUESTA", help=Message.HELP_ANSWER_ID)]
+AnswerId = Annotated[
+    str,
+    typer.Argument(metavar="RESPUESTA", help=_("The identifier of the answer, or its beginning.")),
+]
 
-app = group("answers", Message.HELP_ANSWERS)
+app = group("answers", _("The answers that were given."))
 
 
 def feedback(
     answer_id: AnswerId,
-    verdict: Annotated[str, typer.Argument(metavar="up|down", help=Message.HELP_VERDICT)],
+    verdict: Annotated[
+        str, typer.Argument(metavar="up|down", help=_("up if it is good, down if not."))
+    ],
     citation: Annotated[
-        int | None, typer.Option("--citation", metavar="N", help=Message.HELP_FEEDBACK_CITATION)
+        int | None,
+        typer.Option(
+            "--citation",
+            metavar="N",
+            help=_("The number of a citation; without it the whole answer."),
+        ),
     ] = None,
     comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXTO", help=Message.HELP_FEEDBACK_COMMENT)
+        str, typer.Option("--comment", metavar="TEXTO", help=_("Why, in your words."))
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -43,18 +52,18 @@ def feedback(
         write_json(given.to_json())
         return
     say(
-        Message.FEEDBACK_STORED.format(answer_id=str(given.answer_id)[:ID_CHARS])
+        _("Noted for the answer {answer_id}.").format(answer_id=str(given.answer_id)[:ID_CHARS])
         if citation is None
-        else Message.FEEDBACK_CITATION_STORED.format(
+        else _("Noted for the citation {citation} of the answer {answer_id}.").format(
             answer_id=str(given.answer_id)[:ID_CHARS], citation=citation
         )
     )
 
 
-@command(app, "list", Message.HELP_ANSWERS_LIST)
+@command(app, "list", _("The last answers, with what was said of them."))
 def list_answers(
     limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_GOLDEN_LIMIT)
+        int, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
     ] = SHOWN_ANSWERS,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,12 +74,12 @@ def list_answers(
         write_json({"answers": [own.to_json() for own in found]})
         return
     columns = (
-        Message.COLUMN_ID,
-        Message.COLUMN_ASKED,
-        Message.COLUMN_QUESTION,
-        Message.COLUMN_OUTCOME,
-        Message.COLUMN_CITATIONS,
-        Message.COLUMN_VERDICTS,
+        _("Id"),
+        _("Asked (UTC)"),
+        _("Question"),
+        _("Outcome"),
+        _("Citations"),
+        _("Opinions"),
     )
     rows = [
         (
@@ -86,7 +95,7 @@ def list_answers(
     print_table(columns, rows, prose=True)
 
 
-@command(app, "show", Message.HELP_ANSWERS_SHOW)
+@command(app, "show", _("An answer, with its citations as the notes are today."))
 def show(answer_id: AnswerId, as_json: JsonOption = False) -> None:
     """Show an answer that was given before, with its citations as the notes are now."""
     with application() as opened:
@@ -101,9 +110,9 @@ def _show(shown: "ShownAnswer") -> None:
     answer = shown.answer
     say(f"{answer.question or '–'}")
     if answer.searched:
-        say(Message.ASKED_SEARCHED.format(searched=answer.searched))
+        say(_("Searched: “{searched}”").format(searched=answer.searched))
     say(
-        Message.ANSWER_GIVEN.format(
+        _("{moment} · {outcome} · {configuration} · {answerer}").format(
             moment=f"{answer.asked_at:%Y-%m-%d %H:%M %Z}",
             outcome=_OUTCOMES[answer.outcome],
             configuration=answer.configuration or "–",
@@ -113,14 +122,14 @@ def _show(shown: "ShownAnswer") -> None:
     for sentence in answer.sentences or ():
         say(clean(sentence))
     for own in sorted(shown.citations, key=lambda each: each.cited.number):
-        say(Message.ANSWER_SOURCE.format(number=own.cited.number, source=_citation(own)))
+        say(_("[{number}] {source}").format(number=own.cited.number, source=_citation(own)))
         if own.text is not None:
             say(f"    {' '.join(own.text.split())}")
     for given in shown.feedback:
         what = (
-            told(Message.FEEDBACK_OF_ANSWER)
+            told(_("The answer"))
             if given.citation is None
-            else Message.FEEDBACK_OF_CITATION.format(citation=given.citation)
+            else _("The citation {citation}").format(citation=given.citation)
         )
         verdict = _VERDICTS[given.verdict.value]
         comment = f": {given.comment}" if given.comment else ""
@@ -131,23 +140,23 @@ def _citation(own: "CitationNow") -> str:
     from rag_resources.retrieval.notices import parts_in_words
 
     if own.state == "gone":
-        return told(Message.CITATION_GONE)
+        return told(_("the note no longer exists"))
     parts = [clean(own.label)]
     if own.created_at:
         parts.append(told_day(own.created_at))
     if own.state == "edited":
-        parts.append(Message.CITATION_EDITED)
+        parts.append(_("the note was edited since it was cited"))
         return joined(" · ", parts)
     if where := parts_in_words(own.places):
         parts.append(where)
-    parts.append(Message.ANSWER_RANGE.format(start=own.cited.start, end=own.cited.end))
+    parts.append(_("characters {start}–{end}").format(start=own.cited.start, end=own.cited.end))
     return joined(" · ", parts)
 
 
 _OUTCOMES = {
-    "answered": Message.OUTCOME_ANSWERED,
-    "missed": Message.OUTCOME_MISSED,
-    "withheld": Message.OUTCOME_WITHHELD,
-    "failed": Message.OUTCOME_FAILED,
+    "answered": _("answered"),
+    "missed": _("no answer"),
+    "withheld": _("withheld"),
+    "failed": _("failed"),
 }
-_VERDICTS = {"up": Message.VERDICT_UP, "down": Message.VERDICT_DOWN}
+_VERDICTS = {"up": _("good"), "down": _("not good")}

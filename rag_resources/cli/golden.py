@@ -15,20 +15,36 @@ from rag_resources.cli.golden_entries import warn_of_source
 from rag_resources.cli.output import JsonOption, conclude, note, say, warn, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.golden_changes import GoldenChange, Operation
 
-app = group("golden", Message.HELP_GOLDEN)
+app = group("golden", _("The golden questions: files, one by one, and their review."))
 
-GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_GOLDEN_FILE)]
+GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=_("JSON file of questions."))]
 
 
-@command(app, "import", Message.HELP_GOLDEN_IMPORT)
+@command(
+    app,
+    "import",
+    _(
+        "Imports a file of questions, whole or not at all. Deletes those that the same file "
+        "brought before and no longer has. What a person wrote stays as it is."
+    ),
+)
 def import_file(
     path: GoldenFile,
-    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help=_(
+                "Makes the questions those of the file, also those that a person wrote; what was "
+                "there stays in the history."
+            ),
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Import a whole file or nothing of it."""
@@ -44,34 +60,82 @@ def import_file(
             "unknownKeys": imported.unknown,
         }
         counts = _tell_changes(
-            Message.GOLDEN_IMPORTED, imported.changes, others if as_json else None, path=path
+            _(
+                "{path}: new questions: {inserted}; changed: {updated}; deleted: {deleted}. The "
+                "others were like that already."
+            ),
+            imported.changes,
+            others if as_json else None,
+            path=path,
         )
         for message, queries in (
-            (Message.GOLDEN_KEPT, [entry.query for entry in imported.kept]),
-            (Message.GOLDEN_LEFT_OUT, imported.deleted),
-            (Message.GOLDEN_ORPHANED, imported.orphaned),
+            (
+                _(
+                    "Questions that a person wrote or changed and the file states differently: "
+                    "{count}. They stay as they are; with “rag golden import FILE --replace” the "
+                    "file rules."
+                ),
+                [entry.query for entry in imported.kept],
+            ),
+            (
+                _(
+                    "Questions of the file that a person deleted: {count}. They do not come back; "
+                    "restore them with “rag golden restore DATE”, or with “rag golden import FILE "
+                    "--replace”."
+                ),
+                imported.deleted,
+            ),
+            (
+                _(
+                    "Questions of the file that name deleted notes: {count}. They are not "
+                    "imported; those that were there stay as they were. Restore the note with "
+                    "“rag notes restore NOTE”, or change the question."
+                ),
+                imported.orphaned,
+            ),
         ):
             if queries:
                 note(message.format(count=len(queries)))
                 for query in queries:
                     note(f"  - {query}")
         if imported.drafts:
-            note(Message.GOLDEN_DRAFTS.format(count=len(imported.drafts)))
+            note(
+                _(
+                    "Draft questions, without an answer yet: {count}. They do not count until "
+                    "somebody writes it in “expectedAnswer”."
+                ).format(count=len(imported.drafts))
+            )
         _tell_unknown(imported.unknown)
         if counts[Operation.DELETE]:
-            note(Message.GOLDEN_RECOVER)
+            note(_("What was there is in the history: get it back with “rag golden restore DATE”."))
         warn_of_source(opened.golden.source, imported=path)
 
 
-@command(app, "restore", Message.HELP_GOLDEN_RESTORE)
+@command(app, "restore", _("Makes the questions what they were at a moment of their history."))
 def restore(
-    moment: Annotated[str, typer.Argument(metavar="MOMENTO", help=Message.HELP_GOLDEN_MOMENT)],
+    moment: Annotated[
+        str,
+        typer.Argument(
+            metavar="MOMENTO",
+            help=_(
+                "A date (UTC; without a time the start of the day), or the hash of an evaluation."
+            ),
+        ),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Restore the questions as they were at an earlier moment."""
     with application() as opened:
         changes = opened.golden.restore(moment)
-        _tell_changes(Message.GOLDEN_RESTORED, changes, {} if as_json else None, moment=moment)
+        _tell_changes(
+            _(
+                "The questions are as in “{moment}”: brought back {inserted}; changed {updated}; "
+                "deleted {deleted}."
+            ),
+            changes,
+            {} if as_json else None,
+            moment=moment,
+        )
         warn_of_source(opened.golden.source)
 
 
@@ -96,28 +160,44 @@ def _tell_changes(
     return counts
 
 
-@command(app, "export", Message.HELP_GOLDEN_EXPORT)
+@command(app, "export", _("Writes the questions to a JSON file."))
 def export_file(
     path: GoldenFile,
     moment: Annotated[
-        str | None, typer.Option("--at", metavar="MOMENTO", help=Message.HELP_GOLDEN_AT)
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="MOMENTO",
+            help=_(
+                "A date (UTC; without a time the start of the day), or the hash of an evaluation."
+            ),
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help=Message.HELP_GOLDEN_FORCE)] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help=_(
+                "Replaces the file if it exists with other content; the former one is kept with "
+                "the suffix .anterior."
+            ),
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the questions to a file."""
     with application() as opened:
         count = opened.golden.export(path, moment=moment, force=force)
-    message = Message.GOLDEN_EXPORTED.format(count=count, path=path)
+    message = _("Questions written to {path}: {count}.").format(count=count, path=path)
     conclude(message, {"path": str(path), "questions": count}, as_json=as_json)
 
 
-@command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
+@command(app, "validate", _("Checks a file of questions against the notes, and stores nothing."))
 def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
     """Check a file against the stored notes."""
     with application() as opened:
         read = opened.golden.read_file(path)
-    message = Message.GOLDEN_VALID.format(count=len(read.entries), path=path)
+    message = _("Valid questions in {path}: {count}.").format(count=len(read.entries), path=path)
     counts = {
         "questions": len(read.entries),
         "drafts": len(read.drafts),
@@ -127,14 +207,32 @@ def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
     conclude(message, counts, as_json=as_json)
     _tell_unknown(read.unknown)
     if read.orphaned:
-        note(Message.GOLDEN_ORPHANED.format(count=len(read.orphaned)))
+        note(
+            _(
+                "Questions of the file that name deleted notes: {count}. They are not imported; "
+                "those that were there stay as they were. Restore the note with “rag notes "
+                "restore NOTE”, or change the question."
+            ).format(count=len(read.orphaned))
+        )
         for query in read.orphaned:
             note(f"  - {query}")
     if read.drafts:
-        note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
+        note(
+            _(
+                "Draft questions, without an answer yet: {count}. They do not count until "
+                "somebody writes it in “expectedAnswer”."
+            ).format(count=len(read.drafts))
+        )
 
 
-@command(app, "drift", Message.HELP_GOLDEN_DRIFT)
+@command(
+    app,
+    "drift",
+    _(
+        "Says which questions should be reviewed: notes gone or edited, lost places and mix of "
+        "categories."
+    ),
+)
 def drift(as_json: JsonOption = False) -> None:
     """List the questions that need review."""
     with application() as opened:
@@ -152,8 +250,17 @@ def _tell_unknown(unknown: "Sequence[str]") -> None:
         warn(problem)
 
 
-command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)
-command(app, "show", Message.HELP_GOLDEN_SHOW)(golden_entries.show)
-command(app, "add", Message.HELP_GOLDEN_ADD)(golden_entries.add)
-command(app, "update", Message.HELP_GOLDEN_UPDATE)(golden_entries.update)
-command(app, "delete", Message.HELP_GOLDEN_DELETE)(golden_entries.delete)
+command(app, "list", _("Lists the questions."))(golden_entries.list_entries)
+command(app, "show", _("Shows a question with everything that is known of it."))(
+    golden_entries.show
+)
+command(
+    app,
+    "add",
+    _(
+        "Add a question: with its note (--note), answer (--answer), category (--category) and "
+        "difficulty (--difficulty)."
+    ),
+)(golden_entries.add)
+command(app, "update", _("Changes the given fields of a question."))(golden_entries.update)
+command(app, "delete", _("Deletes questions, after asking."))(golden_entries.delete)

@@ -18,7 +18,7 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.golden import GoldenEntry
@@ -26,29 +26,61 @@ if TYPE_CHECKING:
 ID_CHARS = 8
 """Characters shown of an id in a list: enough for thousands; `find_entry` takes any prefix."""
 
-GoldenId = Annotated[str, typer.Argument(metavar="ID", help=Message.HELP_GOLDEN_ID)]
-GoldenIds = Annotated[list[str], typer.Argument(metavar="ID...", help=Message.HELP_GOLDEN_ID)]
-Query = Annotated[
-    str | None, typer.Option("--query", metavar="PREGUNTA", help=Message.HELP_GOLDEN_QUERY)
+GoldenId = Annotated[
+    str, typer.Argument(metavar="ID", help=_("Identifier of the question; its beginning will do."))
 ]
+GoldenIds = Annotated[
+    list[str],
+    typer.Argument(metavar="ID...", help=_("Identifier of the question; its beginning will do.")),
+]
+Query = Annotated[str | None, typer.Option("--query", metavar="PREGUNTA", help=_("The question."))]
 Notes = Annotated[
-    list[str] | None, typer.Option("--note", metavar="NOTA", help=Message.HELP_GOLDEN_NOTE)
+    list[str] | None,
+    typer.Option(
+        "--note",
+        metavar="NOTA",
+        help=_(
+            "Note that answers it, by its identifier or that of its source. May be repeated; in a "
+            "change they replace those that are there."
+        ),
+    ),
 ]
 Answer = Annotated[
-    str | None, typer.Option("--answer", metavar="RESPUESTA", help=Message.HELP_GOLDEN_ANSWER)
+    str | None, typer.Option("--answer", metavar="RESPUESTA", help=_("The expected answer."))
 ]
 Category = Annotated[
-    str | None, typer.Option("--category", metavar="CATEGORÍA", help=Message.HELP_GOLDEN_CATEGORY)
+    str | None,
+    typer.Option(
+        "--category",
+        metavar="CATEGORÍA",
+        help=_("factual, causal, temporal, comparative or multi-part."),
+    ),
 ]
 Difficulty = Annotated[
-    int | None, typer.Option("--difficulty", metavar="N", help=Message.HELP_GOLDEN_DIFFICULTY)
+    int | None, typer.Option("--difficulty", metavar="N", help=_("From 1 to 5."))
 ]
 Tags = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_GOLDEN_TAG)
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="ETIQUETA",
+        help=_(
+            "Tag. May be repeated; in a change they replace those that are there, and an empty "
+            "one removes all."
+        ),
+    ),
 ]
 Places = Annotated[
     list[str] | None,
-    typer.Option("--place", metavar="NOTA=TEXTO", help=Message.HELP_GOLDEN_PLACE),
+    typer.Option(
+        "--place",
+        metavar="NOTA=TEXTO",
+        help=_(
+            "Place that answers it, as NOTE=TEXT: the exact text, which is in the note once. May "
+            "be repeated; in a change they replace those that are there, and an empty one removes "
+            "all."
+        ),
+    ),
 ]
 OPTIONS = {
     "query": "--query",
@@ -64,10 +96,10 @@ OPTIONS = {
 def list_entries(
     category: Annotated[
         str | None,
-        typer.Option("--category", metavar="CATEGORÍA", help=Message.HELP_GOLDEN_ONLY_CATEGORY),
+        typer.Option("--category", metavar="CATEGORÍA", help=_("Only those of this category.")),
     ] = None,
     tag: Annotated[
-        str | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_GOLDEN_ONLY_TAG)
+        str | None, typer.Option("--tag", metavar="ETIQUETA", help=_("Only those with this tag."))
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,7 +108,9 @@ def list_entries(
 
     if category is not None and category not in CATEGORIES:
         known = ", ".join(CATEGORIES)
-        raise InvalidParameterError(Message.GOLDEN_CATEGORY.format(value=category, known=known))
+        raise InvalidParameterError(
+            _("category: “{value}” is none of {known}").format(value=category, known=known)
+        )
     with application() as opened:
         entries = [
             entry
@@ -87,15 +121,15 @@ def list_entries(
         write_json({"entries": [entry.to_json() for entry in entries]})
         return
     columns = (
-        Message.COLUMN_ID,
-        Message.COLUMN_QUESTION,
-        Message.COLUMN_CATEGORY,
-        Message.COLUMN_DIFFICULTY,
-        Message.COLUMN_NOTES,
-        Message.COLUMN_TAGS,
+        _("Id"),
+        _("Question"),
+        _("Category"),
+        _("Difficulty"),
+        _("Notes"),
+        _("Tags"),
     )
     print_table(columns, [_columns(entry) for entry in entries], prose=True)
-    say(Message.GOLDEN_LISTED.format(count=len(entries)))
+    say(_("Questions: {count}.").format(count=len(entries)))
 
 
 def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
@@ -108,7 +142,7 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
     shown = {
         note_id: names[note_id]
         if note_id in names
-        else Message.GOLDEN_NOTE_GONE.format(note_id=note_id)
+        else _("{note_id} (gone)").format(note_id=note_id)
         for note_id in entry.relevant_note_ids
     }
     places = (
@@ -116,23 +150,23 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
         for place in entry.places
     )
     rows = [
-        (Message.COLUMN_ID, str(entry.golden_id)),
-        (Message.COLUMN_QUESTION, entry.query),
-        (Message.COLUMN_ANSWER, entry.expected_answer),
-        (Message.COLUMN_NOTES, "\n".join(shown.values())),
-        *([(Message.COLUMN_PLACES, "\n".join(places))] if entry.places else []),
-        (Message.COLUMN_CATEGORY, entry.category),
-        (Message.COLUMN_DIFFICULTY, str(entry.difficulty)),
-        (Message.COLUMN_TAGS, ", ".join(entry.tags)),
-        (Message.COLUMN_CREATED, f"{entry.created_at:%Y-%m-%d %H:%M %Z}"),
-        (Message.COLUMN_UPDATED, f"{entry.updated_at:%Y-%m-%d %H:%M %Z}"),
+        (_("Id"), str(entry.golden_id)),
+        (_("Question"), entry.query),
+        (_("Expected answer"), entry.expected_answer),
+        (_("Notes"), "\n".join(shown.values())),
+        *([(_("Places"), "\n".join(places))] if entry.places else []),
+        (_("Category"), entry.category),
+        (_("Difficulty"), str(entry.difficulty)),
+        (_("Tags"), ", ".join(entry.tags)),
+        (_("Created"), f"{entry.created_at:%Y-%m-%d %H:%M %Z}"),
+        (_("Updated"), f"{entry.updated_at:%Y-%m-%d %H:%M %Z}"),
     ]
-    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
+    print_table((_("Field"), _("Value")), rows, prose=True)
 
 
 def add(
     question: Annotated[
-        str | None, typer.Argument(metavar="PREGUNTA", help=Message.HELP_GOLDEN_QUERY)
+        str | None, typer.Argument(metavar="PREGUNTA", help=_("The question."))
     ] = None,
     query: Query = None,
     notes: Notes = None,
@@ -145,13 +179,15 @@ def add(
 ) -> None:
     """Add a question."""
     if question is not None and query is not None:
-        raise InvalidParameterError(Message.GOLDEN_QUERY_TWICE)
+        raise InvalidParameterError(
+            _("The question was given twice: write it by itself or with --query, not both.")
+        )
     query = query if question is None else question
     fields = _fields(query, notes, answer, category, difficulty, tags, places)
     with application() as opened:
         with _told_by_option():
             entry = opened.golden.add(fields, origin="rag golden add")
-        message = Message.GOLDEN_ADDED.format(golden_id=entry.golden_id)
+        message = _("Question added: {golden_id}").format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
 
@@ -166,25 +202,31 @@ def update(
     tags: Tags = None,
     places: Places = None,
     reviewed: Annotated[
-        bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
+        bool,
+        typer.Option(
+            "--reviewed",
+            help=_("The question was reviewed and still holds, although its notes have changed."),
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Change a question, or confirm that it is still right."""
     fields = _fields(query, notes, answer, category, difficulty, tags, places)
     if not fields and not reviewed:
-        raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
+        raise InvalidParameterError(
+            _("No change was given. If the question still holds as it is, say so with --reviewed.")
+        )
     with application() as opened:
         with _told_by_option():
             entry = opened.golden.update(golden_id, fields, origin="rag golden update")
-        message = Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id)
+        message = _("Question updated: {golden_id}").format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
 
 
 def delete(
     golden_ids: GoldenIds,
-    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete questions after confirmation by a person."""
@@ -192,10 +234,14 @@ def delete(
         found = (opened.golden.find(each)[0] for each in golden_ids)
         entries = list(dict.fromkeys(found))
         if not (yes or _confirmed(entries)):
-            raise InvalidParameterError(Message.GOLDEN_DELETE_UNCONFIRMED)
+            raise InvalidParameterError(
+                _("Nothing was deleted. To delete without being asked, add --yes.")
+            )
         opened.golden.delete(entries, origin="rag golden delete")
         deleted = {"deleted": [str(entry.golden_id) for entry in entries]}
-        message = Message.GOLDEN_DELETED.format(count=len(entries))
+        message = _("Questions deleted: {count}. They stay in the history.").format(
+            count=len(entries)
+        )
         conclude(message, deleted, as_json=as_json)
         warn_of_source(opened.golden.source)
 
@@ -203,12 +249,18 @@ def delete(
 def warn_of_source(source: Path | None, *, imported: Path | None = None) -> None:
     """Say that what was changed here stays, and is not in the file of GOLDEN_SOURCE."""
     if source and (imported is None or imported.resolve() != source.resolve()):
-        warn(Message.GOLDEN_SOURCE_RULES.format(path=source))
+        warn(
+            _(
+                "It is stored, also when “rag run” or the UI import GOLDEN_SOURCE ({path}) again: "
+                "that file neither changes it nor brings back what you delete. To have it in a "
+                "file as well, “rag golden export FILE”."
+            ).format(path=source)
+        )
 
 
 def _confirmed(entries: "Sequence[GoldenEntry]") -> bool:
     about = [f"{_short_id(entry)}  {entry.query}" for entry in entries]
-    return confirmed(Message.GOLDEN_CONFIRM.format(count=len(entries)), about=about)
+    return confirmed(_("To delete: {count}. Go on? (y/N)").format(count=len(entries)), about=about)
 
 
 def _fields(
@@ -252,7 +304,9 @@ def _place(option: str) -> dict[str, str]:
     """Parse `NOTE=TEXT`; the text may contain further equals signs."""
     note, equals, text = option.partition("=")
     if not (note.strip() and equals):
-        raise InvalidParameterError(Message.GOLDEN_PLACE_OPTION.format(value=option))
+        raise InvalidParameterError(
+            _("--place “{value}”: NOTE=TEXT is expected.").format(value=option)
+        )
     return {"note": note.strip(), "text": text}
 
 

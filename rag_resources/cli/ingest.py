@@ -27,7 +27,7 @@ from rag_resources.cli.survey_report import (
     show_undated,
 )
 from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
@@ -35,15 +35,32 @@ if TYPE_CHECKING:
     from rag_resources.ingestion.ingest import IngestReport
 
 SourceName = Annotated[
-    str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SOURCE_NAME)
+    str | None,
+    typer.Option(
+        "--source-name",
+        metavar="NOMBRE",
+        help=_(
+            "Name of the source, part of the identity of each note. By default NOTES_SOURCE_NAME."
+        ),
+    ),
 ]
 
 
 def ingest(
-    path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="RUTA", help=_("Folder or file: Markdown or text, JSONL or CSV.")),
+    ],
     source_name: SourceName = None,
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
+        bool,
+        typer.Option(
+            "--follow-links",
+            help=_(
+                "Also reads what is linked by links that lead out of the folder. By default "
+                "NOTES_FOLLOW_LINKS."
+            ),
+        ),
     ] = False,
     yes: MixesOption = False,
     as_json: JsonOption = False,
@@ -69,7 +86,14 @@ def ingest(
     elif report.by_month or report.rejected or report.left_out:
         _show(report, source)
     if not (report.by_month or report.left_out):
-        message = Message.INGEST_ALL_REJECTED if report.rejected else Message.INGEST_EMPTY
+        message = (
+            _("No note was stored: all were rejected ({count}).")
+            if report.rejected
+            else _(
+                "There is no note in {path}. Files {suffixes} are looked for, in subfolders, too; "
+                "hidden ones are not."
+            )
+        )
         raise InvalidSourceError(
             message.format(
                 count=report.rejected_count, path=printable(str(path)), suffixes=" ".join(READERS)
@@ -80,7 +104,21 @@ def ingest(
         show_moved(moved)
         if absent := report.absent_besides(moved):
             note(absent)
-        _advise(report, first_month, Message.INGEST_NEXT if is_read else Message.INGEST_NEXT_BESIDE)
+        _advise(
+            report,
+            first_month,
+            _(
+                "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
+                "Dagster UI is open (“rag ui”) they are indexed by themselves."
+            )
+            if is_read
+            else _(
+                "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
+                "indexes those months without reading any other folder; the other notes and the "
+                "questions stay as they are. While the Dagster UI is open (“rag ui”) they are "
+                "indexed by themselves."
+            ),
+        )
 
 
 def _source(app: "Application", path: Path, name: str | None, *, mixes: bool) -> str:
@@ -97,13 +135,13 @@ def _source(app: "Application", path: Path, name: str | None, *, mixes: bool) ->
 def _store(
     app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str, path: Path
 ) -> "IngestReport":
-    with progress(Message.INGEST_PROGRESS) as advance:
+    with progress(_("Storing notes")) as advance:
         return app.notes.ingest(records, source=source, root=path, progress=advance)
 
 
 def _read_export(path: Path, *, as_json: bool) -> None:
     """Store the notes and deletions that `rag notes export` wrote."""
-    with application() as app, progress(Message.INGEST_PROGRESS) as advance:
+    with application() as app, progress(_("Storing notes")) as advance:
         reading = app.notes.read_export(path, progress=advance)
     told = {
         "notes": reading.inserted["note"],
@@ -114,11 +152,19 @@ def _read_export(path: Path, *, as_json: bool) -> None:
     rejections = [
         {"location": rejected.location, "reason": rejected.reason} for rejected in reading.rejected
     ]
-    message = Message.NOTES_EXPORT_READ.format(path=path, **told)
+    message = _(
+        "Read {path}: new notes: {notes}; new deletions: {deletions}; there before: {present}; "
+        "rejected lines: {rejected}."
+    ).format(path=path, **told)
     conclude(message, {**told, "rejections": rejections}, as_json=as_json)
     if not as_json:
         show_rejected(reading.rejected, reading.rejected_count)
-        say(Message.INGEST_NEXT)
+        say(
+            _(
+                "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
+                "Dagster UI is open (“rag ui”) they are indexed by themselves."
+            )
+        )
 
 
 def _counts(report: "IngestReport") -> dict[str, int]:
@@ -139,17 +185,22 @@ def _changed_months(report: "IngestReport") -> list[str]:
 
 def _show(report: "IngestReport", source: str) -> None:
     say(
-        Message.INGEST_SUMMARY.format(
-            source=source, rejected=report.rejected_count, **_counts(report)
-        )
+        _(
+            "Notes of “{source}”: {inserted} new, {updated} updated, {unchanged} unchanged, "
+            "{rejected} rejected."
+        ).format(source=source, rejected=report.rejected_count, **_counts(report))
     )
     left_out = [(item.external_id, item.reason) for item in report.left_out[:SHOWN]]
-    columns = (Message.COLUMN_NOTE, Message.COLUMN_REASON)
+    columns = (_("Note"), _("Reason"))
     show_some(
-        columns, left_out, Message.LEFT_OUT_TITLE, Message.LEFT_OUT_MORE, report.left_out_count
+        columns,
+        left_out,
+        _("Deleted, and not brought back while their content is the same ({count})"),
+        _("… and {count} more; all with their reason, in --json."),
+        report.left_out_count,
     )
     if report.left_out:
-        say(Message.LEFT_OUT_NEXT)
+        say(_("To bring one back: “rag notes restore NOTE”."))
     show_rejected(report.rejected, report.rejected_count)
     show_undated(report.undated, report.undated_count)
 
@@ -157,14 +208,24 @@ def _show(report: "IngestReport", source: str) -> None:
 def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:
     months = _changed_months(report)
     if months:
-        say(Message.INGEST_MONTHS.format(months=", ".join(months)))
+        say(_("Months with changes: {months}.").format(months=", ".join(months)))
     before = [month for month in months if month < first_month]
     if before:
-        note(Message.INGEST_BEFORE_FIRST.format(first=first_month, month=before[0]))
+        note(
+            _(
+                "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
+                "FIRST_MONTH={month}."
+            ).format(first=first_month, month=before[0])
+        )
     this_month = f"{datetime.now(UTC):%Y-%m}"
     after = [month for month in months if month > this_month]
     if after:
-        note(Message.INGEST_AFTER_LAST.format(months=", ".join(after)))
+        note(
+            _(
+                "There are notes with a future date ({months}) that no month processes yet: if it "
+                "is wrong, correct it in the file; the next run takes the note to its month."
+            ).format(months=", ".join(after))
+        )
     if months:
         say(next_step)
 

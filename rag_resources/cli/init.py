@@ -13,9 +13,9 @@ from rag_resources.cli.output import JsonOption, note, say, write_json
 from rag_resources.cli.survey_report import show_rejected, show_survey, survey_json
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.golden_drafts import DRAFTS
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.env_file import ENV_FILE, present_values
+from rag_resources.languages.messages import _, ngettext
 
 if TYPE_CHECKING:
     from rag_resources.ingestion.survey import Survey
@@ -27,23 +27,54 @@ OWN_HOME = Path(".rag-notas")
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="CARPETA", help=Message.HELP_INIT_FOLDER)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="CARPETA", help=_("The folder (or file) of your notes."))
+    ],
     first_month: Annotated[
         str | None,
-        typer.Option("--first-month", metavar="AAAA-MM", help=Message.HELP_INIT_FIRST_MONTH),
+        typer.Option(
+            "--first-month",
+            metavar="AAAA-MM",
+            help=_("First month of the partitions. By default that of the oldest note."),
+        ),
     ] = None,
     home: Annotated[
-        Path | None, typer.Option("--home", metavar="CARPETA", help=Message.HELP_INIT_HOME)
+        Path | None,
+        typer.Option(
+            "--home",
+            metavar="CARPETA",
+            help=_(
+                "Folder of the state (RAG_HOME). By default .rag, or another one if that is in use."
+            ),
+        ),
     ] = None,
     questions: Annotated[
-        int, typer.Option("--questions", metavar="N", help=Message.HELP_INIT_QUESTIONS)
+        int,
+        typer.Option(
+            "--questions", metavar="N", help=_("How many questions are proposed (by default 20).")
+        ),
     ] = DRAFTS,
     documents: Annotated[
         Path | None,
-        typer.Option("--documents", metavar="CARPETA", help=Message.HELP_INIT_DOCUMENTS),
+        typer.Option(
+            "--documents",
+            metavar="CARPETA",
+            help=_("Folder of documents (PDF, DOCX…), if there are any."),
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help=Message.HELP_INIT_FORCE)] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help=Message.HELP_INIT_DRY_RUN)] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help=_(
+                "Replaces the .env and the questions that are there; the former ones are kept "
+                "with the suffix .anterior."
+            ),
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help=_("Only says what there is; writes no file."))
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Survey a folder of notes; write settings and drafts."""
@@ -53,7 +84,9 @@ def init(
     if first_month is not None:
         _check_month(first_month)
     if not 0 <= questions <= MAX_DRAFTS:
-        raise InvalidParameterError(Message.INIT_QUESTIONS.format(value=questions))
+        raise InvalidParameterError(
+            _("--questions must be between 0 and 200: {value}.").format(value=questions)
+        )
     folder = folder.expanduser()
     folder = folder.resolve() if ".." in folder.parts else folder.absolute()
     found = survey(folder)
@@ -73,7 +106,14 @@ def init(
         write_json(survey_json(folder, found, values, written))
     elif not dry_run:
         is_set = ENV_FILE in written or not differing(values)
-        say(Message.INIT_NEXT if is_set else Message.INIT_NEXT_LINES)
+        say(
+            _(
+                "Next step: “rag run”. It evaluates, too, if there are answered questions; you "
+                "can answer them before or later."
+            )
+            if is_set
+            else _("Next step: put those lines into .env, or repeat with --force; then “rag run”.")
+        )
 
 
 def _variables(
@@ -111,7 +151,9 @@ def _check_month(value: str) -> None:
     try:
         checked_month(value)
     except ValueError as error:
-        message = Message.INIT_FIRST_MONTH.format(value=shown(value), reason=error)
+        message = _("FIRST_MONTH: “{value}” will not do: {reason}.").format(
+            value=shown(value), reason=error
+        )
         raise InvalidParameterError(message) from error
 
 
@@ -122,7 +164,11 @@ def _home() -> Path:
         return Path(present)
     if not DEFAULT_HOME.exists():
         return DEFAULT_HOME
-    note(Message.INIT_SAMPLE_HOME.format(home=OWN_HOME, default=DEFAULT_HOME))
+    note(
+        _(
+            "Your notes get a folder of state of their own, {home}: {default} already has data."
+        ).format(home=OWN_HOME, default=DEFAULT_HOME)
+    )
     return OWN_HOME
 
 
@@ -132,9 +178,14 @@ def _nothing(folder: Path, found: "Survey") -> InvalidSourceError:
     from rag_resources.ingestion.sources import READERS
 
     if found.rejected_count:
-        return InvalidSourceError(Message.INGEST_ALL_REJECTED.format(count=found.rejected_count))
+        return InvalidSourceError(
+            _("No note was stored: all were rejected ({count}).").format(count=found.rejected_count)
+        )
     return InvalidSourceError(
-        Message.INIT_NOTHING.format(
+        _(
+            "There are no notes to read in {path}. Read are {suffixes}, and as documents "
+            "{documents}."
+        ).format(
             path=printable(str(folder)),
             suffixes=" ".join(READERS),
             documents=" ".join(suffix for suffix in SUFFIXES if suffix not in READERS),
@@ -158,13 +209,23 @@ def _write(
         if _write_file(QUESTIONS_FILE, text, force=force):
             written.append(QUESTIONS_FILE)
             if tell:
-                say(Message.INIT_WRITTEN_QUESTIONS.format(path=QUESTIONS_FILE, count=len(entries)))
+                say(
+                    ngettext(
+                        "Written: {path}, {count} question to fill in. Change each question to "
+                        "the one that you would ask, and write its answer; those without an "
+                        "answer do not count.",
+                        "Written: {path}, {count} questions to fill in. Change each question to "
+                        "the one that you would ask, and write its answer; those without an "
+                        "answer do not count.",
+                        len(entries),
+                    ).format(path=QUESTIONS_FILE, count=len(entries))
+                )
     if _write_file(ENV_FILE, "\n".join(env_lines(values)) + "\n", force=force):
         written.append(ENV_FILE)
         if tell:
-            say(Message.INIT_WRITTEN.format(path=ENV_FILE))
+            say(_("Written: {path}.").format(path=ENV_FILE))
     elif lines := differing(values):
-        note(Message.INIT_KEPT_LINES)
+        note(_("These lines are missing in it, or are others:"))
         for line in lines:
             note(f"  {line}")
     return written
@@ -175,11 +236,20 @@ def _write_file(path: Path, text: str, *, force: bool) -> bool:
 
     if path.exists():
         if not force:
-            note(Message.INIT_KEPT.format(path=path))
+            note(
+                _(
+                    "{path} exists and was left alone. --force replaces it, and keeps the former "
+                    "one."
+                ).format(path=path)
+            )
             return False
         set_aside(path)
     try:
         write_atomically(path, text, mode=PRIVATE)
     except OSError as error:
-        raise InvalidParameterError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
+        raise InvalidParameterError(
+            _(
+                "{path} cannot be written: check the folder, the permissions and the free space."
+            ).format(path=path)
+        ) from error
     return True

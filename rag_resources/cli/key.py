@@ -17,17 +17,17 @@ from rag_resources.cli.search_options import (
 )
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
-app = group("key", Message.HELP_KEY)
+app = group("key", _("Keys of the API: create, see and revoke them."))
 
 
-@command(app, "create", Message.HELP_KEY_CREATE)
+@command(app, "create", _("Creates a key of this tenant (TENANT) and writes it once only."))
 def create(
-    name: Annotated[str, typer.Argument(metavar="NOMBRE", help=Message.HELP_KEY_NAME)],
+    name: Annotated[str, typer.Argument(metavar="NOMBRE", help=_("What it is for."))],
     role: Annotated[
-        str, typer.Option("--role", metavar="PAPEL", help=Message.HELP_KEY_ROLE)
+        str,
+        typer.Option("--role", metavar="PAPEL", help=_("owner, writer or reader (the default).")),
     ] = "reader",
     as_json: JsonOption = False,
 ) -> None:
@@ -37,15 +37,19 @@ def create(
     from rag_resources.core.quoting import shown
 
     if role not in list(ApiRole):
-        raise InvalidParameterError(Message.KEY_ROLE_UNKNOWN.format(role=shown(role)))
+        raise InvalidParameterError(
+            _("There is no role “{role}”: owner, writer or reader.").format(role=shown(role))
+        )
     with application() as opened:
         key, stored = opened.keys.create(name, ApiRole(role))
-    told = Message.KEY_CREATED.format(key_id=stored.key_id, role=stored.role.value)
+    told = _("Key {key_id} ({role}). Keep it now, it is not shown again:").format(
+        key_id=stored.key_id, role=stored.role.value
+    )
     fields = picked(stored, "name", "role", id="key_id") | {"key": key}
     conclude(joined("\n", (told, key)), fields, as_json=as_json)
 
 
-@command(app, "list", Message.HELP_KEY_LIST)
+@command(app, "list", _("Shows the keys of this tenant, without their secret."))
 def list_keys(as_json: JsonOption = False) -> None:
     """Show the keys without their secrets."""
     with application() as opened:
@@ -57,21 +61,21 @@ def list_keys(as_json: JsonOption = False) -> None:
         write_json({"keys": rows})
         return
     if not keys:
-        say(Message.KEY_NONE)
+        say(_("There are none."))
         return
     columns = (
-        Message.COLUMN_KEY_ID,
-        Message.COLUMN_KEY_NAME,
-        Message.COLUMN_KEY_ROLE,
-        Message.COLUMN_KEY_STATE,
-        Message.COLUMN_KEY_CREATED,
+        _("Key"),
+        _("name"),
+        _("role"),
+        _("State"),
+        _("Created"),
     )
     cells = [
         (
             key.key_id,
             key.name,
             key.role.value,
-            Message.KEY_IS_REVOKED if key.revoked_at else Message.KEY_VALID,
+            _("revoked") if key.revoked_at else _("valid"),
             f"{key.created_at:%Y-%m-%d}",
         )
         for key in keys
@@ -79,9 +83,12 @@ def list_keys(as_json: JsonOption = False) -> None:
     print_table(columns, cells, prose=True)
 
 
-@command(app, "revoke", Message.HELP_KEY_REVOKE)
+@command(app, "revoke", _("Revokes a key."))
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="CLAVE", help=Message.HELP_KEY_ID)],
+    key_id: Annotated[
+        str,
+        typer.Argument(metavar="CLAVE", help=_("Identifier of the key, as rag key list shows it.")),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key."""
@@ -89,21 +96,32 @@ def revoke(
 
     with application() as opened:
         opened.keys.revoke(key_id)
-    told = Message.KEY_REVOKED.format(key_id=key_id, seconds=KEY_CACHE_S)
+    told = _("Key {key_id} revoked. The processes of the API forget it within {seconds} s.").format(
+        key_id=key_id, seconds=KEY_CACHE_S
+    )
     conclude(told, {"id": key_id, "revoked": True, "withinSeconds": KEY_CACHE_S}, as_json=as_json)
 
 
-@command(app, "scope", Message.HELP_KEY_SCOPE)
+@command(
+    app,
+    "scope",
+    _(
+        "Makes, of a key, another one that only searches, with some filters and until it expires. "
+        "It is stored nowhere."
+    ),
+)
 def scope(
-    key: Annotated[str, typer.Argument(metavar="CLAVE", help=Message.HELP_KEY_WHOLE)],
+    key: Annotated[str, typer.Argument(metavar="CLAVE", help=_("The whole key."))],
     hours: Annotated[
-        int, typer.Option("--hours", min=1, metavar="N", help=Message.HELP_KEY_HOURS)
+        int, typer.Option("--hours", min=1, metavar="N", help=_("Hours until it expires."))
     ] = 24,
     source: SourceOption = None,
     tag: TagOption = None,
     note_id: Annotated[
         list[str] | None,
-        typer.Option("--note", metavar="UUID", help=Message.HELP_FILTER_NOTE_ID),
+        typer.Option(
+            "--note", metavar="UUID", help=_("Only the note with this UUID. May be repeated.")
+        ),
     ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -122,7 +140,9 @@ def scope(
     try:
         scoped = scoped_key(key, Scope(fields, expires_at))
     except ValueError as error:
-        raise InvalidParameterError(Message.KEY_NOT_WHOLE) from error
+        raise InvalidParameterError(
+            _("A whole key is needed, as rag key create wrote it.")
+        ) from error
     until_when = datetime.fromtimestamp(expires_at, UTC)
     told = {"key": scoped, "filters": fields, "expiresAt": until_when}
     conclude(scoped, told, as_json=as_json)

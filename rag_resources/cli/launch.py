@@ -11,7 +11,7 @@ from rag_resources.cli.output import MixesOption, is_quiet
 from rag_resources.cli.running import ENV_FILE_TOLD
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.settings import Settings
@@ -22,7 +22,16 @@ FORGETTING_S = 3600.0
 
 
 def run(
-    sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help=_(
+                "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
+                "has other notes."
+            ),
+        ),
+    ] = False,
     yes: MixesOption = False,
 ) -> None:
     """Replace this process by the main job."""
@@ -68,5 +77,7 @@ def _become(*arguments: str) -> None:
         command = [sys.executable, "-m", PROGRAM, *arguments]
         os.execve(sys.executable, command, {**os.environ, ENV_FILE_TOLD: "1"})  # noqa: S606 - our own program
     except OSError as error:
-        message = Message.RUN_NOT_STARTED.format(program=sys.executable, reason=error.strerror)
+        message = _("{program} cannot be run: {reason}. Reinstall the package.").format(
+            program=sys.executable, reason=error.strerror
+        )
         raise RagError(message) from error

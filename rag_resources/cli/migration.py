@@ -6,7 +6,7 @@ from rag_resources.cli.output import JsonOption, picked, say, show_table, write_
 from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.migration_status import ModelProgress, MonthProgress, Quality
@@ -20,7 +20,7 @@ _KEYS = (
 )
 """Keys of the JSON output after `database`, in this order."""
 
-app = group("migration", Message.HELP_MIGRATION)
+app = group("migration", _("The way from whole notes to chunks."))
 
 
 @app.callback()
@@ -28,7 +28,16 @@ def options() -> None:
     """Keep `status` a subcommand although it is the only one."""
 
 
-@command(app, "status", Message.HELP_MIGRATION_STATUS)
+@command(
+    app,
+    "status",
+    _(
+        "Says how much is migrated, by month and model, with which quality, which errors and how "
+        "much is left. It starts and changes nothing. The pace is that of the last 50 "
+        "transactions that chunked notes, without pauses of more than a minute, and of the last "
+        "50 that made vectors of each model, without pauses, indexes or checks."
+    ),
+)
 def status(as_json: JsonOption = False) -> None:
     """Show how far the migration is, without starting or changing anything."""
     settings = read_settings()
@@ -44,7 +53,11 @@ def status(as_json: JsonOption = False) -> None:
     elif schema and schema.problem:
         say(schema.problem)
     else:
-        say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
+        say(
+            _("The embedded PostgreSQL is not running: use “rag up”. Data: {path}").format(
+                path=server["dataDir"]
+            )
+        )
 
 
 def _read(url: str, settings: "Settings") -> "MigrationStatus":

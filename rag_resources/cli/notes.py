@@ -26,7 +26,7 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError, RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,20 +39,28 @@ if TYPE_CHECKING:
 SHOWN_NOTES = 50
 SHOWN_QUESTIONS = 10
 
-app = group("notes", Message.HELP_NOTES)
+app = group("notes", _("The stored notes: see, delete and restore them."))
 
 _IN_OTHER_ROWS = ("createdAtOrigin", "expiresAt")
 
-Name = Annotated[str, typer.Argument(metavar="NOTA", help=Message.HELP_NOTES_NAME)]
-Names = Annotated[list[str], typer.Argument(metavar="NOTA...", help=Message.HELP_NOTES_NAME)]
+Name = Annotated[
+    str, typer.Argument(metavar="NOTA", help=_("A note, by its identifier or that of its source."))
+]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NOTA...", help=_("A note, by its identifier or that of its source.")),
+]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, metavar="N", help=Message.HELP_NOTES_LIMIT)
+    int | None, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
 ]
 
 
-@command(app, "list", Message.HELP_NOTES_LIST)
+@command(app, "list", _("Lists the notes, the newest first."))
 def list_notes(
-    deleted: Annotated[bool, typer.Option("--deleted", help=Message.HELP_NOTES_DELETED)] = False,
+    deleted: Annotated[
+        bool,
+        typer.Option("--deleted", help=_("The deleted ones, instead of those that are there.")),
+    ] = False,
     limit: Limit = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,17 +79,17 @@ def list_notes(
         write_json({"notes": rows, "total": total})
         return
     columns = (
-        (Message.COLUMN_NOTE, Message.COLUMN_DELETED_AT, Message.COLUMN_REASON, Message.COLUMN_KEPT)
+        (_("Note"), _("Deleted on"), _("Reason"), _("Restorable"))
         if deleted
-        else (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE, Message.COLUMN_SOURCE)
+        else (_("Note"), _("Date"), _("Title"), _("Source"))
     )
     if rows:
         print_table(columns, cells, prose=True, named=True)
-    message = Message.NOTES_DELETED_LISTED if deleted else Message.NOTES_LISTED
+    message = _("{shown} of {count} are shown.")
     say(message.format(count=total, shown=len(rows)))
 
 
-@command(app, "show", Message.HELP_NOTES_SHOW)
+@command(app, "show", _("Shows a note, or its deletion, with everything that is known of it."))
 def show(name: Name, as_json: JsonOption = False) -> None:
     """Show everything known about a note, or about its deletion."""
     from rag_resources.store.notes import StoredNote
@@ -102,19 +110,31 @@ def show(name: Name, as_json: JsonOption = False) -> None:
         return
     rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found, days)
     if questions:
-        rows.append((Message.COLUMN_QUESTIONS, "\n".join(asked)))
-    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
+        rows.append((_("Questions that name it"), "\n".join(asked)))
+    print_table((_("Field"), _("Value")), rows, prose=True)
     if content:
         say(content)
 
 
-@command(app, "delete", Message.HELP_NOTES_DELETE)
+@command(
+    app,
+    "delete",
+    _(
+        "Deletes notes, after asking. They stop being found at once, and their source does not "
+        "bring them back while their content is the same."
+    ),
+)
 def delete(
     names: Names,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
+        str,
+        typer.Option(
+            "--reason",
+            metavar="MOTIVO",
+            help=_("Why they are deleted; it is stored with the deletion."),
+        ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete notes after confirmation by a person."""
@@ -125,10 +145,12 @@ def delete(
         stored = {each.note_id: each for each in found if isinstance(each, StoredNote)}
         for gone in found:
             if not isinstance(gone, StoredNote):
-                note(Message.NOTE_ALREADY_DELETED.format(name=gone.external_id))
+                note(_("“{name}” was deleted already.").format(name=gone.external_id))
         questions = opened.notes.questions_naming(stored)
         if stored and not (yes or _confirmed(list(stored.values()), len(questions))):
-            raise InvalidParameterError(Message.NOTES_DELETE_UNCONFIRMED)
+            raise InvalidParameterError(
+                _("Nothing was deleted. To delete without being asked, add --yes.")
+            )
         deleted = opened.notes.delete(list(stored), reason=clean(reason))
         days = opened.notes.deleted_days
     told = {
@@ -137,25 +159,49 @@ def delete(
         "goldenQuestions": list(questions.values()),
         "goldenIds": list(questions),
     }
-    conclude(Message.NOTES_DELETED.format(count=len(deleted)), told, as_json=as_json)
+    conclude(_("Notes deleted: {count}.").format(count=len(deleted)), told, as_json=as_json)
     if deleted and not as_json:
-        say(Message.NOTES_RECOVER.format(days=days))
+        say(
+            _(
+                "They can be restored for {days} days: “rag notes list --deleted” and “rag notes "
+                "restore NOTE”."
+            ).format(days=days)
+        )
     if questions:
-        warn(Message.NOTES_DELETED_GOLDEN.format(count=len(questions)))
+        warn(
+            _(
+                "Golden questions that lose a relevant note: {count}. Change them with “rag "
+                "golden update ID”, delete them with “rag golden delete ID” or bring the note "
+                "back with “rag notes restore NOTE”; “rag golden drift” remembers them."
+            ).format(count=len(questions))
+        )
         for golden_id, question in list(questions.items())[:SHOWN_QUESTIONS]:
             warn(f"  - {question} ({golden_id})")
 
 
-@command(app, "restore", Message.HELP_NOTES_RESTORE)
+@command(
+    app,
+    "restore",
+    _(
+        "Restores deleted notes. Of an expired one nothing is kept: it comes back when its source "
+        "brings it."
+    ),
+)
 def restore(names: Names, as_json: JsonOption = False) -> None:
     """Restore deleted notes."""
     from rag_resources.ingestion.deletion import Restoration
 
     messages = {
-        Restoration.RESTORED: Message.NOTE_RESTORED,
-        Restoration.EXPIRED: Message.NOTE_RESTORED_EXPIRED,
-        Restoration.LIFTED: Message.NOTE_LIFTED,
-        Restoration.NOT_DELETED: Message.NOTE_NOT_DELETED,
+        Restoration.RESTORED: _("“{name}” is among the notes again."),
+        Restoration.EXPIRED: _(
+            "“{name}” is among the notes again, but it has expired: questions do not find it, and "
+            "it will be deleted for good. To keep it, change or remove its expiry in the file and "
+            "run “rag run”."
+        ),
+        Restoration.LIFTED: _(
+            "Nothing of “{name}” was kept; now its source may bring it: “rag ingest” or “make run”."
+        ),
+        Restoration.NOT_DELETED: _("“{name}” is not deleted."),
     }
     with application() as opened:
         restored = opened.notes.restore(names)
@@ -168,12 +214,30 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
         outcomes = [picked(each, "external_id", "outcome") for each in restored]
         write_json({"notes": outcomes, "indexed": is_indexed})
     elif back:
-        say(Message.NOTE_RESTORED_INDEXED if is_indexed else Message.NOTE_RESTORED_NEXT)
+        say(
+            _("Indexed again: it is found as before the deletion.")
+            if is_indexed
+            else _(
+                "A configuration that searches words finds it already: whole, and it may come "
+                "further down than before. By its chunks and by its meaning it is found once it "
+                "is indexed again. Until then an evaluation may count it as not found. Next step: "
+                "“rag run” (or “make run”); with the Dagster UI open it is indexed by itself."
+            )
+        )
 
 
-@command(app, "export", Message.HELP_NOTES_EXPORT)
+@command(
+    app,
+    "export",
+    _(
+        "Writes the notes and deletions to a JSONL file, which “rag ingest” reads into another "
+        "database."
+    ),
+)
 def export(
-    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_NOTES_EXPORT_FILE)],
+    path: Annotated[
+        Path, typer.Argument(metavar="FICHERO", help=_("The file; “-” writes to the output."))
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Write the notes and deletions for another database."""
@@ -184,25 +248,28 @@ def export(
             return
         counts = opened.notes.export(path)
     told = {"notes": counts["note"], "deletions": counts["deletion"] + counts["documentDeletion"]}
-    message = Message.NOTES_EXPORTED.format(path=path, **told)
+    message = _(
+        "Written to {path}: notes: {notes}; deletions: {deletions}. Questions (“rag golden "
+        "export”) go apart, and so do documents, which are read again."
+    ).format(path=path, **told)
     conclude(message, {"path": str(path), **told}, as_json=as_json)
 
 
 def _indexed_again(opened: "Application", note_ids: "Sequence[UUID]") -> bool:
     """Index restored notes, and return whether that is done; they are restored in any case."""
     try:
-        with progress(Message.NOTES_INDEXED_AGAIN):
+        with progress(_("Indexing again")):
             return opened.indexing.index_like_their_months(note_ids)
     except RagError as error:
-        warn(Message.NOTES_NOT_INDEXED.format(reason=error.message))
+        warn(_("It cannot be indexed now: {reason}").format(reason=error.message))
         return False
 
 
 def _confirmed(notes: "Sequence[StoredNote]", questions: int) -> bool:
     about = [f"{each.external_id}  {each.title}" for each in notes]
     if questions:
-        about.append(Message.NOTES_NAMED_BY.format(count=questions))
-    return confirmed(Message.NOTES_CONFIRM.format(count=len(notes)), about=about)
+        about.append(_("Golden questions that name them: {count}.").format(count=questions))
+    return confirmed(_("To delete: {count}. Go on? (y/N)").format(count=len(notes)), about=about)
 
 
 def _cells(stored: "StoredNote") -> tuple[str, ...]:
@@ -214,12 +281,12 @@ def _deleted_cells(tombstone: "Tombstone", days: int) -> tuple[str, ...]:
         tombstone.external_id,
         _moment(tombstone.deleted_at),
         _why(tombstone),
-        _until(tombstone, days) if tombstone.note else Message.NOTE_NOT_KEPT,
+        _until(tombstone, days) if tombstone.note else _("no"),
     )
 
 
 def _until(tombstone: "Tombstone", days: int) -> str:
-    return Message.NOTE_KEPT.format(
+    return _("until {until:%Y-%m-%d}").format(
         until=tombstone.deleted_at.astimezone(UTC) + timedelta(days=days)
     )
 
@@ -228,24 +295,24 @@ def _why(tombstone: "Tombstone") -> str:
     from rag_resources.store.tombstones import Deletion
 
     if tombstone.kind is Deletion.PURGED:
-        return Message.NOTE_EXPIRED
-    return tombstone.reason or Message.NOTE_DELETED
+        return _("expired")
+    return tombstone.reason or _("no reason written")
 
 
 def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = [
-        (Message.COLUMN_NOTE, stored.external_id),
-        (Message.COLUMN_ID, str(stored.note_id)),
-        (Message.COLUMN_SOURCE, stored.source),
-        (Message.COLUMN_TITLE, stored.title),
-        (Message.COLUMN_CREATED, _created(stored)),
-        (Message.COLUMN_UPDATED, _moment(stored.updated_at)),
-        (Message.COLUMN_TAGS, ", ".join(stored.tags)),
+        (_("Note"), stored.external_id),
+        (_("Id"), str(stored.note_id)),
+        (_("Source"), stored.source),
+        (_("Title"), stored.title),
+        (_("Created"), _created(stored)),
+        (_("Updated"), _moment(stored.updated_at)),
+        (_("Tags"), ", ".join(stored.tags)),
     ]
     if metadata := _metadata(stored):
-        rows.append((Message.COLUMN_METADATA, metadata))
+        rows.append((_("Metadata"), metadata))
     if stored.expires_at:
-        rows.append((Message.COLUMN_EXPIRES_AT, _moment(stored.expires_at)))
+        rows.append((_("Expires"), _moment(stored.expires_at)))
     return rows
 
 
@@ -264,19 +331,23 @@ def _created(stored: "StoredNote") -> str:
     if origin is None:
         return _moment(stored.created_at)
     is_named = origin == "file_name"
-    message = Message.UNDATED_FROM_NAME if is_named else Message.UNDATED_FROM_CHANGE
+    message = (
+        _("{date:%Y-%m-%d}, from the file's name")
+        if is_named
+        else _("{date:%Y-%m-%d}, when the file was changed")
+    )
     return message.format(date=stored.created_at.astimezone(UTC))
 
 
 def _deleted_rows(tombstone: "Tombstone", days: int) -> list[tuple[str, str]]:
     note_, deleted_at, why, kept = _deleted_cells(tombstone, days)
     return [
-        (Message.COLUMN_NOTE, note_),
-        (Message.COLUMN_ID, str(tombstone.note_id)),
-        (Message.COLUMN_SOURCE, tombstone.source),
-        (Message.COLUMN_DELETED_AT, deleted_at),
-        (Message.COLUMN_REASON, why),
-        (Message.COLUMN_KEPT, kept),
+        (_("Note"), note_),
+        (_("Id"), str(tombstone.note_id)),
+        (_("Source"), tombstone.source),
+        (_("Deleted on"), deleted_at),
+        (_("Reason"), why),
+        (_("Restorable"), kept),
     ]
 
 

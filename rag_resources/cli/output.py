@@ -19,17 +19,24 @@ from uuid import UUID
 import typer
 
 from rag_resources.core.errors import MixedSourcesError
-from rag_resources.core.messages import Message
+from rag_resources.core.query import check_language
 from rag_resources.core.tables import ReportTable
-from rag_resources.languages.messages import check_language, render
+from rag_resources.languages.messages import _, render
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console, RenderableType
 
-JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
-MixesOption = Annotated[bool, typer.Option("--yes", help=Message.HELP_MIXES)]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json", help=_("Writes the result as JSON on standard output, and nothing else.")
+    ),
+]
+MixesOption = Annotated[
+    bool, typer.Option("--yes", help=_("Mixes notes of several sources without asking."))
+]
 
 _WIDEST = 400
 PIPED_COLUMNS = 120
@@ -157,9 +164,12 @@ def write_picture(path: "Path", png: bytes) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InvalidParameterError(
-            Message.PICTURE_REFUSED.format(path=path, reason=reason), path=path
+            _("The picture cannot be written to {path}: {reason}.").format(
+                path=path, reason=reason
+            ),
+            path=path,
         ) from error
-    note(Message.PICTURE_WRITTEN.format(path=path))
+    note(_("Picture written to {path}.").format(path=path))
 
 
 def conclude(text: str, value: Any, *, as_json: bool) -> None:
@@ -177,7 +187,7 @@ def confirmed(question: str, *, about: Sequence[str] = (), err: bool = False) ->
     for line in about:
         (note if err else say)(line)
     answer: str = typer.prompt(question, default="", show_default=False, err=err)
-    return answer.strip().casefold() in Message.WORDS_YES.split()
+    return answer.strip().casefold() in _("y yes").split()
 
 
 def consented(mix: MixedSourcesError) -> bool:
@@ -319,6 +329,6 @@ def address(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except Error:
-        return Message.CLI_ADDRESS_UNKNOWN
+        return _("an address that cannot be understood")
     host, port = parts.get("host") or "localhost", parts.get("port") or 5432
     return f"{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"

@@ -18,7 +18,7 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.serving.promotion import PromotionOutcome
@@ -26,14 +26,18 @@ if TYPE_CHECKING:
 
 def promote(
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_PROMOTE_CONFIG)
+        str | None,
+        typer.Argument(
+            metavar="CONFIGURACIÓN",
+            help=_("The one that should serve; without it the best of those that pass."),
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Promote a candidate, by default the best one."""
     from rag_resources.core.configuration import Role
 
-    with application() as app, working(Message.PROMOTE_WORKING):
+    with application() as app, working(_("Checking the evaluations…")):
         configurations = app.configurations.switched_on(app.settings.makes_vectors_for)
         if config is not None:
             named = app.configurations.named(config)  # An unknown name is bad input.
@@ -50,7 +54,12 @@ def promote(
                 if item.role is Role.CANDIDATE
             ]
             if off:
-                note(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
+                note(
+                    _(
+                        "Neither evaluated nor promoted, because their model is not in "
+                        "EMBEDDING_MODELS: {names}."
+                    ).format(names=", ".join(off))
+                )
             if told := app.serving.model_warning():
                 note(told)
         outcome = app.serving.promote(configurations, name=config, run_id=None)
@@ -64,11 +73,21 @@ def _show(outcome: "PromotionOutcome") -> None:
     from rag_resources.evaluation.summary import evidence_in_words
 
     for name in outcome.evaluated_again:
-        note(Message.PROMOTE_EVALUATED_AGAIN.format(name=name))
+        note(_("Evaluated before deciding: {name}.").format(name=name))
     for name, reason in outcome.refused.items():
-        note(Message.PROMOTE_REFUSED.format(name=name, reason=reason))
+        note(_("{name} will not do: {reason}.").format(name=name, reason=reason))
     evaluation = outcome.evaluation
-    template = Message.PROMOTE_UNCHANGED if outcome.served_already else Message.PROMOTE_CHANGED
+    template = (
+        _(
+            "{name} goes on serving: Hit_Rate@10 {hit_rate}, MRR {mrr}, p95 {p95} ms (evaluation "
+            "{evaluation_id})."
+        )
+        if outcome.served_already
+        else _(
+            "From now on {name} serves: Hit_Rate@10 {hit_rate}, MRR {mrr}, p95 {p95} ms "
+            "(evaluation {evaluation_id})."
+        )
+    )
     say(
         template.format(
             name=evaluation.configuration,
@@ -78,7 +97,7 @@ def _show(outcome: "PromotionOutcome") -> None:
             evaluation_id=evaluation.evaluation_id,
         )
     )
-    say(Message.PROMOTE_EVIDENCE.format(evidence=evidence_in_words(outcome.evidence)))
+    say(_("That evaluation is {evidence}.").format(evidence=evidence_in_words(outcome.evidence)))
 
 
 def _as_json(outcome: "PromotionOutcome") -> dict[str, Any]:
@@ -92,10 +111,17 @@ def _as_json(outcome: "PromotionOutcome") -> dict[str, Any]:
 
 def rollback(
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_ROLLBACK_CONFIG)
+        str | None,
+        typer.Argument(
+            metavar="CONFIGURACIÓN",
+            help=_(
+                "The one to withdraw; without it the one that serves now. If it no longer serves, "
+                "nothing changes."
+            ),
+        ),
     ] = None,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_ROLLBACK_REASON)
+        str, typer.Option("--reason", metavar="MOTIVO", help=_("Why; it is stored. Required."))
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -105,7 +131,7 @@ def rollback(
 
     given = clean(reason).strip()
     if not given:
-        raise InvalidParameterError(Message.ROLLBACK_REASON_OPTION)
+        raise InvalidParameterError(_("Nothing was changed: the reason is missing."))
     with application() as app:
         before = app.serving.promotion()
         name = config or (before.configuration if before else "")

@@ -34,9 +34,8 @@ from rag_resources.cli.search_options import (
     search_of,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
 from rag_resources.languages.labels import stage_label
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -82,7 +81,7 @@ def retrieve(
         until=until,
         metadata=metadata,
     )
-    with application() as app, working(Message.CLI_LOADING):
+    with application() as app, working(_("Searching…")):
         answered = app.retrieve(search.question, **search.arguments(app.notes))
         default = app.settings.answer_language
     response = answered.response.reworded(told)
@@ -115,19 +114,42 @@ def _show(
         return
     if searched := response.transformed:
         if searched.sub_queries:
-            quoted = [Message.RETRIEVED_SUB_QUERY.format(question=q) for q in searched.sub_queries]
-            say(Message.RETRIEVED_SUB_QUERIES.format(questions=joined(" · ", quoted)))
+            quoted = [_("“{question}”").format(question=q) for q in searched.sub_queries]
+            say(
+                _("Besides the whole question, its parts were searched: {questions}").format(
+                    questions=joined(" · ", quoted)
+                )
+            )
         if searched.hypothetical_answer:
-            say(Message.RETRIEVED_HYPOTHETICAL.format(answer=searched.hypothetical_answer))
+            say(
+                _("An imagined answer was searched too: “{answer}”").format(
+                    answer=searched.hypothetical_answer
+                )
+            )
     if not response.results:
-        say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
-        say(Message.RETRIEVED_NO_WORDS if by_words else Message.RETRIEVED_UNLIKE)
+        say(
+            _("No note that meets the filters answers this question with this configuration.")
+            if filtered
+            else _("No note answers this question with this configuration.")
+        )
+        say(
+            _("Only words were searched for, and those notes have none of the question.")
+            if by_words
+            else _(
+                "Notes without a word in common are not shown if they are less like the question "
+                "than the threshold (similarity_threshold; by default, the one of the model)."
+            )
+        )
     for rank, result in enumerate(response.results, start=1):
         console().print(_panel(rank, result, response.query, reader))
     if response.confidence:
         for sentence in confidence_in_words(response.confidence):
             say(sentence)
-    template = Message.RETRIEVED_CACHED if response.cached else Message.RETRIEVED_COUNT
+    template = (
+        _("Results: {count}, in {total:.0f} ms, from the cache")
+        if response.cached
+        else _("Results: {count}, in {total:.0f} ms")
+    )
     count = template.format(count=len(response.results), total=response.latency_ms)
     how = (configuration, response.strategy, "" if by_words else response.model)
     say(joined(" · ", (count, *filter(None, how))))
@@ -137,12 +159,16 @@ def warn_of(response: "RetrievalResponse") -> None:
     """Write on stderr what is missing from a response, and why."""
     for message in response.messages:
         if message == response.error:
-            fail(Message.CLI_ERROR.format(message=message))
+            fail(_("Error: {message}").format(message=message))
         else:
             warn(message)
     if response.degraded:
         stages = ", ".join(map(stage_label, response.degraded))
-        warn(Message.RETRIEVED_DEGRADED.format(stages=stages))
+        warn(
+            _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
+                stages=stages
+            )
+        )
 
 
 def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Panel":
@@ -151,7 +177,7 @@ def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Pa
 
     from rag_resources.retrieval.notices import parts_in_words
 
-    score = told(Message.RETRIEVED_SCORE.format(score=result.score))
+    score = told(_("{score:.2f} of 1").format(score=result.score))
     created = told_day(result.created_at) if result.created_at else ""
     heading = (f"{rank}", score, created, clean(result.label))
     where = parts_in_words(result.place.places) if result.place else ""

@@ -13,7 +13,7 @@ from typer.exceptions import Abort, TyperException
 from rag_resources.cli.output import answer_in, clean, fail, masked, note, told, warn
 from rag_resources.cli.usage import explain
 from rag_resources.core.errors import InvalidInputError, RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 INTERRUPTED = 130
 
@@ -52,20 +52,25 @@ def run_app(
         typer.echo(clean(told(explain(error))), err=True)  # An error, so that --quiet shows it too.
         return error.exit_code
     except RagError as error:
-        fail(Message.CLI_ERROR.format(message=error.message))
+        fail(_("Error: {message}").format(message=error.message))
         if debug:
             _trace()
         return 2 if isinstance(error, InvalidInputError) else 1
     except Exception as error:  # noqa: BLE001 - last resort: show one line instead of a stack trace
         # Further lines are for developers: a driver quotes the statement there.
-        first, *_ = str(error).strip().splitlines() or [Message.CLI_NO_REASON]
+        first, *__ = str(error).strip().splitlines() or [_("it does not say which")]
         reason = " ".join(first.split())
-        fail(Message.CLI_UNEXPECTED.format(reason=reason))
+        fail(
+            _(
+                "Unexpected error: {reason}. Repeat the command as “rag --debug …” to see the "
+                "details."
+            ).format(reason=reason)
+        )
         if debug:
             _trace()
         return 1
     if code == INTERRUPTED:
-        note(Message.CLI_INTERRUPTED)
+        note(_("Interrupted. What was already written is kept; repeat the command to continue."))
     return code if isinstance(code, int) else 0
 
 

@@ -8,49 +8,96 @@ import typer
 
 from rag_resources.cli.output import answer_in, clean
 from rag_resources.cli.session import read_settings
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.messages import Text, _, joined
 
 if TYPE_CHECKING:
     from rag_resources.application.notes import Notes
     from rag_resources.core.filters import RetrievalFilters
     from rag_resources.store.notes import StoredNote
 
-QuestionArgument = Annotated[str, typer.Argument(metavar="PREGUNTA", help=Message.HELP_QUESTION)]
+QuestionArgument = Annotated[str, typer.Argument(metavar="PREGUNTA", help=_("The question."))]
 ConfigOption = Annotated[
-    str | None, typer.Option("--config", metavar="NOMBRE", help=Message.HELP_CONFIG)
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="NOMBRE",
+        help=_(
+            "Named configuration. By default the promoted one; if there is none, hybrid_windows."
+        ),
+    ),
 ]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="CAMPO=VALOR", help=Message.HELP_SET)
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="CAMPO=VALOR",
+        help=_("Changes a field of the configuration, such as fusion.method=rrf. May be repeated."),
+    ),
 ]
 StrategyOption = Annotated[
-    str | None, typer.Option("--strategy", metavar="ESTRATEGIA", help=Message.HELP_STRATEGY)
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="ESTRATEGIA",
+        help=_(
+            "semantic, fulltext, hybrid or hybrid+rerank, instead of that of the configuration."
+        ),
+    ),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", metavar="MODELO", help=Message.HELP_MODEL)
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODELO",
+        help=_("Embedding model, instead of that of the configuration."),
+    ),
 ]
-TopKOption = Annotated[int | None, typer.Option("--top-k", metavar="N", help=Message.HELP_TOP_K)]
+TopKOption = Annotated[
+    int | None, typer.Option("--top-k", metavar="N", help=_("How many results, from 1 to 50."))
+]
 SourceOption = Annotated[
-    str | None, typer.Option("--source", metavar="FUENTE", help=Message.HELP_FILTER_SOURCE)
+    str | None, typer.Option("--source", metavar="FUENTE", help=_("Only notes of this source."))
 ]
 TagOption = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_FILTER_TAG)
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="ETIQUETA",
+        help=_("Only notes with this tag. May be repeated: with all of them."),
+    ),
 ]
 NoteOption = Annotated[
-    list[str] | None, typer.Option("--note", metavar="NOTA", help=Message.HELP_FILTER_NOTE)
+    list[str] | None,
+    typer.Option(
+        "--note",
+        metavar="NOTA",
+        help=_("Only this note, by its name in “rag notes list” or its UUID. May be repeated."),
+    ),
 ]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="FECHA", help=Message.HELP_FILTER_SINCE)
+    str | None, typer.Option("--since", metavar="FECHA", help=_("Only notes since this date."))
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="FECHA", help=Message.HELP_FILTER_UNTIL)
+    str | None, typer.Option("--until", metavar="FECHA", help=_("Only notes before this date."))
 ]
 MetadataOption = Annotated[
     list[str] | None,
-    typer.Option("--metadata", metavar="CLAVE=VALOR", help=Message.HELP_FILTER_METADATA),
+    typer.Option(
+        "--metadata",
+        metavar="CLAVE=VALOR",
+        help=_("Only notes with this value among their metadata. May be repeated."),
+    ),
 ]
 LanguageOption = Annotated[
-    str | None, typer.Option("--language", metavar="LENGUA", help=Message.HELP_LANGUAGE)
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="LENGUA",
+        help=_(
+            "Language of the question and the answer: es, fr or en. By default that of "
+            "ANSWER_LANGUAGE."
+        ),
+    ),
 ]
 
 
@@ -96,7 +143,13 @@ def _present(stored: "Notes", name: str) -> "StoredNote":
     found = stored.find(name)
     if isinstance(found, StoredNote):
         return found
-    raise InvalidParameterError(Message.NOTE_IS_DELETED.format(name=found.external_id), name=name)
+    raise InvalidParameterError(
+        _(
+            "“{name}” is deleted, so it is not searched. If it is still kept, “rag notes restore "
+            "{name}” brings it back."
+        ).format(name=found.external_id),
+        name=name,
+    )
 
 
 def search_of(
@@ -174,7 +227,9 @@ def assignments(pairs: list[str] | None, option: str) -> dict[str, str]:
     for assignment in pairs or []:
         name, equals, value = assignment.partition("=")
         if not (name.strip() and equals):
-            message = Message.ASSIGNMENT_INVALID.format(option=option, value=shown(assignment))
+            message = _("{option}: “{value}” does not have the form name=value.").format(
+                option=option, value=shown(assignment)
+            )
             raise InvalidParameterError(message, option=option)
         read[name.strip()] = value.strip()
     return read
@@ -223,7 +278,7 @@ def filters_of(
         )
     except InvalidFiltersError as error:
         problems = [_as_option(problem) for problem in error.problems]
-        raise InvalidFiltersError(Message.INVALID_FILTERS, problems) from error
+        raise InvalidFiltersError(_("The filters are not valid:"), problems) from error
 
 
 def _as_option(problem: str) -> str:
@@ -233,7 +288,7 @@ def _as_option(problem: str) -> str:
     path, reason = problem.values["items"]
     field, *inside = path.split(".")
     if field not in _OPTIONS:  # The problem is about both ends of a period.
-        return Message.FILTER_EMPTY_PERIOD.format(start="--since", end="--until")
+        return _("{start} must be before {end}").format(start="--since", end="--until")
     keys = inside if field == "metadata" else ()  # elsewhere they are positions
     return joined(": ", (" ".join((_OPTIONS[field], *keys)), reason))
 

@@ -6,7 +6,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, address, say, warn, working, write_json
 from rag_resources.cli.session import application, read_settings
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 
 def up(as_json: JsonOption = False) -> None:
@@ -15,7 +15,7 @@ def up(as_json: JsonOption = False) -> None:
     from rag_resources.database.migrations import migrate
 
     settings = read_settings()
-    with working(Message.CLI_OPENING):
+    with working(_("Opening the database…")):
         url = database_url(settings)
         applied = migrate(direct_url(settings))
     if as_json:
@@ -29,22 +29,29 @@ def up(as_json: JsonOption = False) -> None:
         )
         return
     if settings.database_url:
-        say(Message.SERVER_OWN_DATABASE.format(version=server_version(url), address=address(url)))
+        say(
+            _("Own database (DATABASE_URL): PostgreSQL {version} at {address}").format(
+                version=server_version(url), address=address(url)
+            )
+        )
     else:
         state = embedded_server(settings).status()
         say(
-            Message.SERVER_UP.format(
+            _("Embedded PostgreSQL {version}, running at {address}. Data: {path}").format(
                 version=state.version, address=address(url), path=state.data_dir
             )
         )
     if applied:
-        say(Message.SERVER_SCHEMA_APPLIED.format(migrations=", ".join(applied)))
+        say(_("Schema brought up to date: {migrations}.").format(migrations=", ".join(applied)))
     else:
-        say(Message.SERVER_SCHEMA_CURRENT)
+        say(_("The schema is up to date."))
 
 
 def down(
-    force: Annotated[bool, typer.Option("--force", help=Message.HELP_DOWN_FORCE)] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help=_("Stop it although something that is running needs it.")),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Stop the embedded server, unless programs that need it run."""
@@ -58,19 +65,30 @@ def down(
     programs = running_programs(settings.rag_home)
     if state.running and programs and not (settings.database_url or force):
         named = ", ".join(f"«{each.command}» ({each.pid})" for each in programs)
-        raise InvalidParameterError(Message.SERVER_IN_USE.format(programs=named))
+        raise InvalidParameterError(
+            _(
+                "Nothing was stopped: these need the embedded PostgreSQL and are running (with "
+                "their process): {programs}. Stop them first (Ctrl+C, or kill with the process's "
+                "number), or use --force."
+            ).format(programs=named)
+        )
     if as_json:
         server.down()
         write_json({"stopped": state.running, "dataDir": str(state.data_dir)})
         return
     if settings.database_url:
         url = settings.database_url.get_secret_value()
-        say(Message.SERVER_NOT_OURS.format(address=address(url)))
+        say(
+            _(
+                "DATABASE_URL points to a server of your own ({address}), which this command does "
+                "not stop."
+            ).format(address=address(url))
+        )
     if state.running:
         server.down()
-        say(Message.SERVER_DOWN.format(path=state.data_dir))
+        say(_("Embedded PostgreSQL stopped. The data stay in {path}").format(path=state.data_dir))
     elif not settings.database_url:
-        say(Message.SERVER_ALREADY_DOWN)
+        say(_("The embedded PostgreSQL was not running."))
 
 
 def serve() -> None:
@@ -81,13 +99,22 @@ def serve() -> None:
 
     settings = read_settings()
     port = free_port(settings)
-    with working(Message.CLI_OPENING), application() as opened:
+    with working(_("Opening the database…")), application() as opened:
         is_open = check_exposure(settings, opened)
     if settings.api_port is None and port != DEFAULT_PORT:
-        warn(Message.API_PORT_OTHER.format(default=DEFAULT_PORT, port=port))
+        warn(_("Port {default} is taken; {port} is used.").format(default=DEFAULT_PORT, port=port))
     if is_open:
-        warn(Message.API_OPEN)
-    say(Message.API_SERVING.format(host=settings.api_host, port=port))
+        warn(
+            _(
+                "There are no keys: this machine is answered without one, and no other. Create "
+                "one with rag key create NAME."
+            )
+        )
+    say(
+        _(
+            "The API listens on http://{host}:{port} (documentation at /docs). Ctrl+C stops it."
+        ).format(host=settings.api_host, port=port)
+    )
     address = f"http://{settings.api_host}:{port}"
     with announced(settings.rag_home, COMMAND, address=address):
         serve_until_stopped(settings, port)

@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rag_resources.cli.output import warn, working
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.configurations import Configurations
-    from rag_resources.core.texts import Text
+    from rag_resources.languages.messages import Text
     from rag_resources.settings import Settings
 
 
@@ -34,7 +34,7 @@ def application() -> Iterator["Application"]:
     settings = read_settings()
     require_database(settings)
     with ExitStack() as stack:
-        with working(Message.CLI_OPENING):
+        with working(_("Opening the database…")):
             opened = stack.enter_context(open_application(settings, on_wait=tell_wait))
         yield opened
         if "configuration_files" in vars(opened):  # It used them.
@@ -44,9 +44,9 @@ def application() -> Iterator["Application"]:
 def tell_left_out(configurations: "Configurations") -> None:
     """Warn of each file of a configuration that was left out."""
     for problem in configurations.problems:
-        warn(Message.CONFIGURATION_LEFT_OUT.format(problem=problem))
+        warn(_("A configuration with an error is left out. {problem}").format(problem=problem))
 
 
 def tell_wait(holder: "Text") -> None:
     """Say which session the command waits for."""
-    warn(Message.LOCK_WAITED.format(holder=holder))
+    warn(_("Waiting: {holder}.").format(holder=holder))

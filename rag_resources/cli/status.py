@@ -17,8 +17,7 @@ from rag_resources.cli.output import (
 from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
 from rag_resources.cli.survey_report import show_rejected, show_unread
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
@@ -32,9 +31,18 @@ if TYPE_CHECKING:
     from rag_resources.store.status import DatabaseStatus
 
 _ISOLATION = {
-    "roles": Message.STATUS_ISOLATION_ROLES,
-    "views": Message.STATUS_ISOLATION_VIEWS,
-    "conditions": Message.STATUS_ISOLATION_CONDITIONS,
+    "roles": _(
+        "Questions are searched in a read-only role that sees no rows but those of its tenant "
+        "(docs/tenants.md)."
+    ),
+    "views": _(
+        "Questions are searched in a read-only role that sees the rows of its tenant, and tables "
+        "with indexes of words through views of them (docs/tenants.md)."
+    ),
+    "conditions": _(
+        "Tenants are kept apart by the conditions of the statements only: the role “rag_reader” "
+        "is missing (docs/tenants.md)."
+    ),
 }
 
 
@@ -65,7 +73,12 @@ def status(as_json: JsonOption = False) -> None:
     for program in programs:
         say(_program_in_words(program))
     if not programs:
-        say(Message.STATUS_NO_PROGRAMS)
+        say(
+            _(
+                "“rag run”, “rag ui” and “rag serve” are not running on this machine with this "
+                "RAG_HOME."
+            )
+        )
     if found:
         _show_database(found, models, settings, evidence, configurations)
     elif problem:
@@ -109,19 +122,21 @@ def _standby_in_words(standby: "StandbyStatus") -> str:
     from rag_resources.database.readers import StandbyState
 
     words = {
-        StandbyState.CURRENT: Message.STATUS_STANDBY_CURRENT,
-        StandbyState.BEHIND: Message.STATUS_STANDBY_BEHIND,
-        StandbyState.LOST: Message.STATUS_STANDBY_LOST,
-        StandbyState.NO_STANDBY: Message.STATUS_STANDBY_PROMOTED,
+        StandbyState.CURRENT: _("Standby {address}: up to date."),
+        StandbyState.BEHIND: _("Standby {address}: lacks {kilobytes} kB of the primary's log."),
+        StandbyState.LOST: _("Standby {address}: does not answer, so it is not read."),
+        StandbyState.NO_STANDBY: _(
+            "Standby {address}: is none any more (perhaps it was promoted), so it is not read."
+        ),
     }
     kilobytes = -(-(standby.behind_bytes or 0) // 1024)
     return words[standby.state].format(address=standby.address, kilobytes=kilobytes)
 
 
 def _program_in_words(program: "Program") -> str:
-    address = Message.STATUS_PROGRAM_AT.format(address=program.address) if program.address else ""
+    address = _(", at {address}").format(address=program.address) if program.address else ""
     since = f"{program.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return Message.STATUS_PROGRAM.format(
+    return _("Running: “{command}” (process {pid}, since {since}){address}").format(
         command=program.command, pid=program.pid, since=since, address=address
     )
 
@@ -129,10 +144,29 @@ def _program_in_words(program: "Program") -> str:
 def documents_in_words(documents: int, unread: int, missing: int) -> str:
     """Say how many documents there are, how many could not be read, and how many have no file."""
     if unread:
-        told = Message.DOCUMENTS_UNREAD.format(failed=unread, documents=documents)
+        told = _(
+            "Documents that could not be read: {failed} of {documents}. Which they are, and why: "
+            "“rag document list”."
+        ).format(failed=unread, documents=documents)
     else:
-        told = Message.DOCUMENTS_READ.format(documents=documents)
-    return joined(" ", (told, Message.DOCUMENTS_MISSING.format(count=missing))) if missing else told
+        told = _("Documents: {documents}. Which they are, and how: “rag document list”.").format(
+            documents=documents
+        )
+    return (
+        joined(
+            " ",
+            (
+                told,
+                _(
+                    "Documents whose file is gone: {count}. They are kept and still found; “rag "
+                    "document list” says which they are, and “rag document delete DOCUMENT” "
+                    "deletes one."
+                ).format(count=missing),
+            ),
+        )
+        if missing
+        else told
+    )
 
 
 def schema_of(url: str) -> "Schema":
@@ -171,13 +205,26 @@ def read_contents(
 
 def _show_server(server: dict[str, Any]) -> None:
     if not server["embedded"]:
-        say(Message.SERVER_OWN_DATABASE.format(**server))
+        say(_("Own database (DATABASE_URL): PostgreSQL {version} at {address}").format(**server))
     elif server["running"]:
-        say(Message.SERVER_UP.format(path=server["dataDir"], **server))
+        say(
+            _("Embedded PostgreSQL {version}, running at {address}. Data: {path}").format(
+                path=server["dataDir"], **server
+            )
+        )
     elif not server["exists"]:
-        say(Message.DATABASE_NOWHERE_STATUS.format(home=server["home"]))
+        say(
+            _(
+                "There is no database in {home} (RAG_HOME). “rag run” creates it, or “rag up” an "
+                "empty one."
+            ).format(home=server["home"])
+        )
     else:
-        say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
+        say(
+            _("The embedded PostgreSQL is not running: use “rag up”. Data: {path}").format(
+                path=server["dataDir"]
+            )
+        )
 
 
 def _show_database(
@@ -201,25 +248,42 @@ def _show_database(
         say(unlike)
     _print_models(models)
     if found.evaluations:
-        title = Message.STATUS_EVALUATIONS
+        title = _("Last evaluation of each configuration")
         compared = comparison_table(found.evaluations, settings.gate, evidence, title=title)
         show_table(compared, whole=True)
-        say(Message.STATUS_GATE)
+        say(
+            _(
+                "The gate is that of Hit_Rate@10; “rag evaluate NAME” says whether another one "
+                "stands in the way."
+            )
+        )
         on = [each for each in found.evaluations if _is_on(each, settings)]
         repeated = [each for each in on if each.configuration in configurations]
         if any(evidence[each.evaluation_id].is_stale for each in repeated):
-            say(Message.STATUS_STALE)
+            say(_("The stale ones are repeated by “rag run”, or one by “rag evaluate NAME”."))
         if gone := [each.configuration for each in on if each not in repeated]:
-            say(Message.STATUS_GONE.format(names=", ".join(gone)))
+            say(
+                _("Without a valid configuration file, so no longer repeated: {names}.").format(
+                    names=", ".join(gone)
+                )
+            )
         if off := [each.configuration for each in found.evaluations if each not in on]:
-            say(Message.RESULTS_SWITCHED_OFF.format(names=", ".join(off)))
+            say(
+                _(
+                    "Neither evaluated nor promoted, because their model is not in "
+                    "EMBEDDING_MODELS: {names}."
+                ).format(names=", ".join(off))
+            )
     else:
-        say(Message.NO_EVALUATIONS)
+        say(_("There are no evaluations yet."))
 
 
 def counts_in_words(found: "DatabaseStatus") -> str:
     """Say how many notes, chunks, questions and failures there are."""
-    return Message.STATUS_COUNTS.format(
+    return _(
+        "Notes: {notes} ({chunked} chunked). Chunks: {chunks}. Golden questions: {golden}. "
+        "Indexing failures: {failures}."
+    ).format(
         notes=found.notes,
         chunked=found.chunked,
         chunks=found.chunks,
@@ -234,9 +298,11 @@ def serving_in_words(found: "DatabaseStatus") -> str:
 
     serving = found.promotion
     if serving is None or found.serving_since is None:
-        return Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
+        return _("No configuration was promoted yet: until then “{default}” answers.").format(
+            default=DEFAULT_CONFIGURATION
+        )
     since = f"{found.serving_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return Message.STATUS_SERVES.format(
+    return _("“{configuration}” serves with the model {model}, since {since}.").format(
         configuration=serving.configuration, model=serving.model, since=since
     )
 
@@ -253,12 +319,12 @@ def _print_models(models: "list[ModelContents]") -> None:
     from rag_resources.migration.status import MODEL_STATES
 
     columns = (
-        Message.COLUMN_MODEL,
-        Message.COLUMN_STATE,
-        Message.COLUMN_CHUNK_VECTORS,
-        Message.COLUMN_NOTE_VECTORS,
-        Message.COLUMN_WINDOWS,
-        Message.COLUMN_PENDING,
+        _("Model"),
+        _("State"),
+        _("Chunks with vectors"),
+        _("Notes with a vector"),
+        _("Windows"),
+        _("Without vectors"),
     )
     rows = [
         (

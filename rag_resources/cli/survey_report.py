@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_resources.cli.env_file import assignment
 from rag_resources.cli.output import picked, print_table, say, warn
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from rag_resources.core.texts import Template
     from rag_resources.ingestion.moved import MovedNote
     from rag_resources.ingestion.survey import Survey
+    from rag_resources.languages.messages import Text
 
 SHOWN = 20
 
@@ -48,78 +48,137 @@ def show_survey(folder: Path, found: "Survey") -> None:
     from rag_resources.documents.media_types import SUFFIXES
     from rag_resources.ingestion.records import KNOWN_FIELDS
 
-    say(Message.INIT_TITLE.format(path=folder, notes=found.notes, rejected=found.rejected_count))
+    say(
+        _("Notes of {path}: {notes} would be read and {rejected} rejected.").format(
+            path=folder, notes=found.notes, rejected=found.rejected_count
+        )
+    )
     documents = {name: count for name, count in found.other.items() if name in SUFFIXES}
     rows = [
-        (Message.INIT_FORMATS, _counted(found.read)),
-        (Message.INIT_DOCUMENT_FILES, _counted(Counter(documents))),
-        (Message.INIT_OTHER, _counted(found.other - Counter(documents))),
+        (_("Files of notes"), _counted(found.read)),
+        (
+            _("Documents, which are read if DOCUMENTS_SOURCE is their folder"),
+            _counted(Counter(documents)),
+        ),
+        (_("Other files, which are not read"), _counted(found.other - Counter(documents))),
     ]
     if found.notes:
         days = [each.created_at for each in found.openings]
-        dates = Message.INIT_DATES_RANGE.format(
+        dates = _("{first:%Y-%m-%d} to {last:%Y-%m-%d} (months: {months})").format(
             first=min(days), last=max(days), months=len(found.months)
         )
         rows += [
-            (Message.INIT_DATES, dates),
-            (Message.INIT_UNDATED, str(len(found.undated))),
-            (Message.INIT_FIELDS, _counted(found.fields)),
-            (Message.INIT_LANGUAGES, _counted(found.languages)),
+            (_("Dates"), dates),
+            (_("Without a date"), str(len(found.undated))),
+            (_("Other fields (metadata: they filter, but do not answer)"), _counted(found.fields)),
+            (_("Languages"), _counted(found.languages)),
         ]
-    print_table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True)
+    print_table((_("Field"), _("Value")), rows, prose=True)
     show_rejected(found.rejected, found.rejected_count)
     show_undated(found.undated, len(found.undated))
     if found.unclosed:
-        warn(Message.INIT_UNCLOSED.format(notes=_first(found.unclosed)))
+        warn(
+            _(
+                "They begin with “---” and a field but do not close it, so that their header is "
+                "read as text: {notes}. Close it with another line “---”."
+            ).format(notes=_first(found.unclosed))
+        )
     if found.long_gap:
         before, after = found.long_gap
         count = found.count_until(before)
-        warn(Message.INIT_LONG_GAP.format(before=before, after=after, count=count))
+        warn(
+            _(
+                "Between {before} and {after} there is no note, and each run goes over those "
+                "months too, so it takes longer. With “--first-month {after}” it does not; the "
+                "earlier notes ({count}) are stored and found, but whole."
+            ).format(before=before, after=after, count=count)
+        )
     if found.future:
-        warn(Message.INIT_FUTURE.format(count=found.future))
+        warn(
+            _(
+                "Notes with a date in the future: {count}. No run processes them until their "
+                "month comes: they are found, but whole. If the date is wrong, correct it in its "
+                "file."
+            ).format(count=found.future)
+        )
     for name in found.fields:
         if name in KNOWN_FIELDS:
-            warn(Message.INIT_DOUBLED.format(name=name))
+            warn(
+                _(
+                    "The field “{name}” becomes metadata, because the same record has another one "
+                    "with the same meaning."
+                ).format(name=name)
+            )
     if found.languages and found.languages["es"] * 2 < found.languages.total():
-        warn(Message.INIT_LANGUAGE_OTHER)
+        warn(
+            _(
+                "Most of the notes do not seem to be Spanish. They are read all the same, but "
+                "sentences and words are treated by the rules of Spanish."
+            )
+        )
 
 
 def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first rejected records with their reasons, and count the others."""
     rows = [(item.location, item.reason) for item in rejected[:shown]]
-    columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
-    show_some(columns, rows, Message.REJECTED_TITLE, Message.REJECTED_MORE, count)
+    columns = (_("Where"), _("Reason"))
+    show_some(
+        columns,
+        rows,
+        _("Rejected ({count})"),
+        _("… and {count} more; all with their reason, in --json."),
+        count,
+    )
 
 
 def show_unread(unread: "Sequence[_Rejected]") -> None:
     """Show some documents that could not be read, with their reasons."""
     if unread:
-        columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_REASON)
+        columns = (_("Document"), _("Reason"))
         print_table(columns, [(item.location, item.reason) for item in unread], prose=True)
 
 
 def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first notes without a date, and the date that each gets from its file."""
-    columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
+    columns = (_("Note"), _("Date that it gets"))
     rows = [
-        (item.label, Message.UNDATED_FROM_CHANGE.format(date=item.created_at))
+        (item.label, _("{date:%Y-%m-%d}, when the file was changed").format(date=item.created_at))
         for item in undated[:shown]
     ]
-    show_some(columns, rows, Message.UNDATED_TITLE, Message.UNDATED_MORE, count)
+    show_some(
+        columns,
+        rows,
+        _(
+            "Without a date ({count}): they get that of their file. To give the right one, write "
+            "“date: YYYY-MM-DD” in the front matter, or fill in the field “date” (in CSV and "
+            "JSONL)."
+        ),
+        _("… and {count} more."),
+        count,
+    )
 
 
 def show_moved(moved: "Sequence[MovedNote]") -> None:
     """Show the notes whose file was moved or renamed, with the name that each has now."""
-    columns = (Message.COLUMN_MOVED_FROM, Message.COLUMN_MOVED_TO)
+    columns = (_("Before"), _("Now"))
     rows = [(item.before, item.now) for item in moved[:SHOWN]]
-    show_some(columns, rows, Message.MOVED_TITLE, Message.UNDATED_MORE, len(moved))
+    show_some(
+        columns,
+        rows,
+        _(
+            "Moved or renamed, it seems: they are still stored under both names ({count}). Delete "
+            "the former with “rag notes delete NOTE”."
+        ),
+        _("… and {count} more."),
+        len(moved),
+    )
 
 
 def show_some(
     columns: "Sequence[str]",
     rows: "Sequence[Sequence[str]]",
-    title: "Template",
-    more: "Template",
+    title: "Text",
+    more: "Text",
     count: int,
 ) -> None:
     """Show the first rows of a table, and count the others; nothing without rows."""
@@ -135,10 +194,8 @@ def _first(names: "Sequence[str]") -> str:
 
 
 def _counted(counts: Counter[str]) -> str:
-    named = [
-        f"{name or Message.INIT_NO_SUFFIX} ({count})" for name, count in counts.most_common(SHOWN)
-    ]
-    return ", ".join(named) or Message.INIT_NONE
+    named = [f"{name or _('no suffix')} ({count})" for name, count in counts.most_common(SHOWN)]
+    return ", ".join(named) or _("none found")
 
 
 def survey_json(

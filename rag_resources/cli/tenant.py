@@ -20,33 +20,44 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.application.tenants import Left
     from rag_resources.store.tenants import ListedTenant
 
-app = group("tenant", Message.HELP_TENANT)
+app = group("tenant", _("Tenants that share the database: create, see and delete them."))
 
-Name = Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT_NAME)]
+Name = Annotated[
+    str, typer.Argument(metavar="CLIENTE", help=_("Name of the tenant, that of TENANT."))
+]
 
 
-@command(app, "create", Message.HELP_TENANT_CREATE)
+@command(app, "create", _("Creates a tenant."))
 def create(
     name: Name,
     upload_hours: Annotated[
-        int | None, typer.Option(min=0, max=87_600, help=Message.HELP_QUOTA_UPLOADS)
+        int | None,
+        typer.Option(
+            min=0,
+            max=87_600,
+            help=_("Hours that an uploaded document lives if it does not say when it expires."),
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a tenant, or change the lifetime of its uploads."""
     with application() as opened:
         created = opened.tenants.create(name, upload_hours=upload_hours)
-    message = Message.TENANT_CREATED if created else Message.TENANT_EXISTS
+    message = (
+        _("Tenant {name} created. With TENANT={name}, each command works for it.")
+        if created
+        else _("The tenant {name} was created before.")
+    )
     conclude(message.format(name=name), {"tenant": name, "created": created}, as_json=as_json)
 
 
-@command(app, "list", Message.HELP_TENANT_LIST)
+@command(app, "list", _("Shows the tenants and how much each has."))
 def list_tenants(as_json: JsonOption = False) -> None:
     """Show the tenants and how much each has."""
     with application() as opened:
@@ -55,15 +66,15 @@ def list_tenants(as_json: JsonOption = False) -> None:
         write_json({"tenants": tenants})
         return
     if not tenants:
-        say(Message.TENANTS_NONE)
+        say(_("There are none."))
         return
     columns = (
-        Message.COLUMN_TENANT,
-        Message.COLUMN_TENANT_NOTES,
-        Message.COLUMN_TENANT_DOCUMENTS,
-        Message.COLUMN_TENANT_QUESTIONS,
-        Message.COLUMN_TENANT_KEYS,
-        Message.COLUMN_TENANT_CREATED,
+        _("tenant"),
+        _("Notes"),
+        _("Documents"),
+        _("Questions"),
+        _("keys"),
+        _("Created"),
     )
     print_table(
         columns,
@@ -78,10 +89,17 @@ def list_tenants(as_json: JsonOption = False) -> None:
     )
 
 
-@command(app, "promote", Message.HELP_TENANT_PROMOTE)
+@command(
+    app,
+    "promote",
+    _(
+        "Gives a large tenant vector indexes of its own, so that its questions find what is its "
+        "own among everybody's. Nothing is stopped."
+    ),
+)
 def promote(
     name: Name,
-    undo: Annotated[bool, typer.Option("--undo", help=Message.HELP_TENANT_UNDO)] = False,
+    undo: Annotated[bool, typer.Option("--undo", help=_("Takes them away."))] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build vector indexes for a large tenant alone, or drop them."""
@@ -89,17 +107,19 @@ def promote(
         if undo:
             opened.tenants.demote(name)
             built: Sequence[str] = ()
-            told = Message.TENANT_DEMOTED.format(name=name)
+            told = _("Tenant {name} has no indexes of its own any more.").format(name=name)
         else:
             built = opened.tenants.promote(name)
-            told = Message.TENANT_PROMOTED.format(name=name, count=len(built))
+            told = _("Tenant {name} has vector indexes of its own; {count} were built now.").format(
+                name=name, count=len(built)
+            )
     conclude(told, {"tenant": name, "ownIndexes": not undo, "built": len(built)}, as_json=as_json)
 
 
-@command(app, "delete", Message.HELP_TENANT_DELETE)
+@command(app, "delete", _("Deletes for ever all that is of a tenant, and says what was deleted."))
 def delete(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_TENANT_YES)] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete everything of a tenant after confirmation by a person, and report it."""
@@ -108,7 +128,9 @@ def delete(
     with application() as opened:
         tenant = opened.tenants.find(name)
         if not (yes or _confirmed(tenant)):
-            raise InvalidParameterError(Message.TENANT_DELETE_UNCONFIRMED)
+            raise InvalidParameterError(
+                _("Nothing was deleted. To delete without being asked, add --yes.")
+            )
         left = opened.tenants.delete(name)
         runs_remain = not forget_runs(opened.settings, name)
     if as_json:
@@ -116,14 +138,34 @@ def delete(
     else:
         _show(name, left)
     if left.remaining:
-        warn(Message.TENANT_REMAINING.format(name=name))
+        warn(
+            _(
+                "Somebody has written for {name} during the deletion. Repeat rag tenant delete "
+                "when nobody writes."
+            ).format(name=name)
+        )
     if runs_remain:
-        warn(Message.TENANT_RUNS_REMAIN.format(name=name))
-    note(Message.TENANT_ELSEWHERE.format(hours=int(WRITTEN_ANSWERS.lifetime_s // 3_600)))
+        warn(
+            _(
+                "Dagster still keeps runs of {name}. Delete them with python -m rag_assets forget "
+                "{name} once its database answers."
+            ).format(name=name)
+        )
+    note(
+        _(
+            "What is left in caches expires within {hours} h. The notes in their source folder "
+            "and backups are not touched."
+        ).format(hours=int(WRITTEN_ANSWERS.lifetime_s // 3_600))
+    )
 
 
 def _confirmed(tenant: "ListedTenant") -> bool:
-    return confirmed(Message.TENANT_CONFIRM.format(**asdict(tenant)))
+    return confirmed(
+        _(
+            "Delete for ever all that is of {name} (notes: {notes}, documents: {documents}, "
+            "golden questions: {questions}, keys: {keys})? (yes/no)"
+        ).format(**asdict(tenant))
+    )
 
 
 def _json(name: str, left: "Left") -> dict[str, object]:
@@ -136,12 +178,13 @@ def _json(name: str, left: "Left") -> dict[str, object]:
 
 
 def _show(name: str, left: "Left") -> None:
-    columns = (Message.COLUMN_TABLE, Message.COLUMN_ROWS_DELETED, Message.COLUMN_ROWS_REMAINING)
+    columns = (_("table"), _("rows deleted"), _("remain"))
     rows = [(each.name, str(each.deleted), str(each.remaining)) for each in left.tables]
     if rows:
         print_table(columns, rows)
     say(
-        Message.TENANT_DELETED.format(
-            name=name, rows=left.deleted, files=left.files, remaining=left.remaining
-        )
+        _(
+            "Deleted all that was of {name}: rows: {rows}, files: {files}. Rows that remain, "
+            "checked: {remaining}."
+        ).format(name=name, rows=left.deleted, files=left.files, remaining=left.remaining)
     )

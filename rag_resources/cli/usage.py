@@ -19,7 +19,7 @@ from typer._click.exceptions import (
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ class _InSpanish:
     def format_usage(self: Any, ctx: Any, formatter: Any) -> None:
         """Write the usage line."""
         pieces = self.collect_usage_pieces(ctx)
-        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=Message.USAGE)
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=_("Usage: "))
 
     def format_options(self: Any, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, and the commands of a group."""
@@ -40,13 +40,13 @@ class _InSpanish:
         arguments = [item for item in found if isinstance(item, TyperArgument)]
         commands = getattr(self, "commands", {})
         for title, rows in (
-            (Message.USAGE_SECTION_ARGUMENTS, [(str(a.metavar), a.help or "") for a in arguments]),
+            (_("Arguments"), [(str(a.metavar), a.help or "") for a in arguments]),
             (
-                Message.USAGE_SECTION_OPTIONS,
+                _("Options"),
                 [_option(item) for item in found if isinstance(item, TyperOption)],
             ),
             (
-                Message.USAGE_SECTION_COMMANDS,
+                _("Commands"),
                 [(name, command.help or "") for name, command in commands.items()],
             ),
         ):
@@ -69,9 +69,9 @@ def group(name: str, description: str) -> typer.Typer:
         name=name,
         help=description,
         cls=SpanishGroup,
-        options_metavar=Message.USAGE_OPTIONS,
+        options_metavar=_("[OPTIONS]"),
         context_settings=_CONTEXT,
-        subcommand_metavar=Message.USAGE_COMMAND,
+        subcommand_metavar=_("COMMAND [ARGUMENTS]..."),
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -81,13 +81,12 @@ def group(name: str, description: str) -> typer.Typer:
 
 def command(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:
     """Return the decorator that adds a function to a group as a command."""
-    return app.command(
-        name, cls=SpanishCommand, help=description, options_metavar=Message.USAGE_OPTIONS
-    )
+    return app.command(name, cls=SpanishCommand, help=description, options_metavar=_("[OPTIONS]"))
 
 
 PassedOn = Annotated[
-    list[str] | None, typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS)
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENTOS…", help=_("What one would tell “dagster”.")),
 ]
 """What is passed on."""
 
@@ -112,29 +111,35 @@ def explain(error: TyperException) -> str:
     if isinstance(error, NoArgsIsHelpError):
         return error.message
     context = getattr(error, "ctx", None)
-    problem = Message.CLI_ERROR.format(message=_problem(error))
+    problem = _("Error: {message}").format(message=_problem(error))
     if context is None:
         return problem
-    hint = Message.USAGE_HINT.format(command=context.command_path)
+    hint = _("Help: {command} --help").format(command=context.command_path)
     return "\n".join((context.get_usage(), problem, hint))
 
 
 def _problem(error: TyperException) -> str:
     if isinstance(error, MissingParameter):
-        return Message.USAGE_MISSING_ARGUMENT.format(name=_parameter(error))
+        return _("The argument {name} is missing.").format(name=_parameter(error))
     if isinstance(error, BadParameter):
         reason = _reason(error)
-        return Message.USAGE_INVALID_VALUE.format(name=_parameter(error), reason=reason)
+        return _("Invalid value for {name}: {reason}.").format(
+            name=_parameter(error), reason=reason
+        )
     if isinstance(error, NoSuchOption) and error.ctx and _is_global(error.option_name, error.ctx):
-        _, _, order = error.ctx.command_path.partition(" ")
-        return Message.USAGE_GLOBAL_OPTION.format(name=error.option_name, command=order)
+        __, __, order = error.ctx.command_path.partition(" ")
+        return _("The option “{name}” goes before the command: “rag {name} {command} …”.").format(
+            name=error.option_name, command=order
+        )
     if isinstance(error, NoSuchOption):
         known = _did_you_mean(error.possibilities)
-        return Message.USAGE_NO_SUCH_OPTION.format(name=error.option_name) + known
+        return _("There is no option “{name}”.").format(name=error.option_name) + known
     if isinstance(error, BadOptionUsage):
         takes_none = "does not take" in error.message
         message = (
-            Message.USAGE_OPTION_WITHOUT_VALUE if takes_none else Message.USAGE_OPTION_NEEDS_VALUE
+            _("The option “{name}” takes no value.")
+            if takes_none
+            else _("The option “{name}” needs a value.")
         )
         return message.format(name=error.option_name)
     return _other_problem(error)
@@ -150,17 +155,24 @@ def _other_problem(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     commands = context.command.commands if context and hasattr(context.command, "commands") else {}
     if error.message.startswith("Missing command"):
-        return Message.USAGE_MISSING_COMMAND.format(known=", ".join(commands))
+        return _("The command is missing. There are: {known}.").format(known=", ".join(commands))
     unknown = re.match(r"No such command (['\"])(.*?)\1", error.message)
     if unknown:
-        known = Message.USAGE_KNOWN_COMMANDS.format(known=", ".join(commands))
-        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2]) + known
+        known = _(" There are: {known}.").format(known=", ".join(commands))
+        return _("There is no command “{name}”.").format(name=unknown[2]) + known
     extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
     if extra:
         takes_some = context and any(
             isinstance(own, TyperArgument) for own in context.command.params
         )
-        message = Message.USAGE_EXTRA_ARGUMENTS if takes_some else Message.USAGE_NO_ARGUMENTS
+        message = (
+            _(
+                "Too many arguments: {arguments}. If the question or the path has spaces, put it "
+                "in quotes."
+            )
+            if takes_some
+            else _("{arguments} is too much: this command takes only options.")
+        )
         return message.format(arguments=extra[1])
     return error.message
 
@@ -184,16 +196,18 @@ def _reason(error: BadParameter) -> str:
         reason = "; ".join(problem.removeprefix(".: ") for problem in problems)
     choice = re.match(r"(['\"])(.*?)\1 is not one of (.*?)\.*$", reason)
     if choice:
-        return Message.PROBLEM_CHOICE.format(value=choice[2], expected=choice[3])
+        return _("“{value}” is not one of the options: {expected}").format(
+            value=choice[2], expected=choice[3]
+        )
     return reason.rstrip(".")
 
 
 def _did_you_mean(possibilities: Sequence[str] | None) -> str:
-    return Message.USAGE_DID_YOU_MEAN.format(name=possibilities[0]) if possibilities else ""
+    return _(" Did you mean {name}?").format(name=possibilities[0]) if possibilities else ""
 
 
 def _option(option: TyperOption) -> tuple[str, str]:
     name = ", ".join([*option.opts, *option.secondary_opts])
     if option.name == "help":
-        return name, Message.USAGE_HELP_OPTION
+        return name, _("Shows this help and ends.")
     return f"{name} {option.metavar or ''}".rstrip(), option.help or ""

@@ -7,9 +7,9 @@ judging answers in `core.judging`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import CHARS_PER_TOKEN, Span, count_tokens, is_blank
+from rag_resources.languages.messages import _
 
 CONTEXT_TOKENS = 3_000
 MAX_CONTEXT_TOKENS = 4_000
@@ -71,7 +71,9 @@ class Answer:
     @property
     def text(self) -> str:
         """The sentences, one paragraph each; a message if there are none."""
-        return "\n\n".join(own.text for own in self.sentences) or Message.ANSWER_NOT_FOUND
+        return "\n\n".join(own.text for own in self.sentences) or _(
+            "I found no relevant information in your notes about this question."
+        )
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -11,10 +11,10 @@ from uuid import UUID, uuid5
 from rag_resources.core.chunk_units import TokenCounter, overlap_start, units_of
 from rag_resources.core.configuration import ChunkingConfig, ChunkLimits
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.structure_chunking import structure_spans
 from rag_resources.core.text import Span, content_sha256, count_tokens, is_blank
 from rag_resources.core.types import Chunk
+from rag_resources.languages.messages import _
 
 
 def chunk_id(note_id: UUID, chunk_index: int, content: str) -> UUID:
@@ -44,7 +44,7 @@ def chunk_note(
     Properties: 7, 8, 9, 10, 11, 12.
     """
     if is_blank(content):
-        raise InvalidParameterError(Message.BLANK_NOTE, note_id=str(note_id))
+        raise InvalidParameterError(_("The note is blank."), note_id=str(note_id))
     limits = config.limits
     if config.strategy == "structure":
         spans = structure_spans(content, config, counter)

@@ -12,7 +12,6 @@ import numpy as np
 
 from rag_resources.core.answer_metrics import CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.significance import (
     DifferenceInterval,
@@ -24,6 +23,7 @@ from rag_resources.core.significance import (
     paired_proportions_interval,
     randomization_p_values,
 )
+from rag_resources.languages.messages import _
 
 ALPHA = 0.05
 HITS = "hit_rate_at_10"
@@ -142,7 +142,7 @@ def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Co
     """
     common = [tuple(sorted(before.keys() & after.keys())) for before, after in pairs]
     if not all(common):
-        raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
+        raise InvalidParameterError(_("There is no common question to compare."))
     measured: dict[int, list[MetricComparison]] = {}
     # Pairs over the same questions share the random signs and resamples, which cost the most.
     for keys in dict.fromkeys(common):

@@ -26,10 +26,10 @@ from rag_resources.core.fusion_config import (
     Weight,
 )
 from rag_resources.core.graph_config import GraphConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.validation import validated
 from rag_resources.core.yaml_text import Lines
+from rag_resources.languages.messages import _
 
 
 class Strategy(StrEnum):
@@ -85,12 +85,12 @@ class ChunkingConfig(Part):
     def _fits(self) -> "ChunkingConfig":
         problems = []
         if self.overlap_tokens >= self.max_tokens:
-            problems.append(Message.OVERLAP_TOO_LARGE)
+            problems.append(_("overlap_tokens must be less than max_tokens"))
         if self.min_tokens >= self.max_tokens:
-            problems.append(Message.MINIMUM_TOO_LARGE)
+            problems.append(_("min_tokens must be less than max_tokens"))
         fits = self.min <= self.target <= self.max and max(self.min, self.overlap) < self.max
         if not fits:
-            problems.append(Message.STRUCTURE_SIZES)
+            problems.append(_("must be min <= target <= max, min < max and overlap < max"))
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -170,7 +170,7 @@ class TopKConfig(Part):
     @model_validator(mode="after")
     def _narrows(self) -> "TopKConfig":
         if self.final > self.retrieval:
-            raise ValueError(Message.FINAL_OVER_RETRIEVAL)
+            raise ValueError(_("top_k.final cannot be greater than top_k.retrieval"))
         return self
 
 
@@ -207,7 +207,11 @@ class RetrievalConfig(Part):
     @model_validator(mode="after")
     def _searches(self) -> "RetrievalConfig":
         if not self.searched:
-            raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
+            raise ValueError(
+                _("no element of retrievers fits the strategy {strategy}").format(
+                    strategy=self.strategy
+                )
+            )
         return self
 
     def model_copy(
@@ -384,7 +388,7 @@ def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> Ret
     if not overrides:
         return config
     merged = _merge(config.model_dump(), overrides)
-    return parse_retrieval(merged, origin=Message.ORIGIN_OVERRIDES)
+    return parse_retrieval(merged, origin=_("values given in the call"))
 
 
 def _merge(base: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

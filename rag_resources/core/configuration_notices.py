@@ -3,7 +3,7 @@
 import math
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 
 def notices(config: RetrievalConfig) -> list[str]:
@@ -16,15 +16,26 @@ def notices(config: RetrievalConfig) -> list[str]:
     if len(own) > 1 and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
         all_weights = math.fsum(weights.values())
         shares = ", ".join(f"{name} {weight / all_weights:.3f}" for name, weight in weights.items())
-        found.append(Message.NOTICE_WEIGHTS.format(total=f"{total:g}", shares=shares))
+        found.append(
+            _(
+                "The weights of the retrievers sum to {total}, not 1. Only their proportion "
+                "counts: {shares}."
+            ).format(total=f"{total:g}", shares=shares)
+        )
     depth = config.top_k
     if config.reranks and depth.reranking > depth.retrieval:
         found.append(
-            Message.NOTICE_DEPTH.format(reranking=depth.reranking, retrieval=depth.retrieval)
+            _(
+                "top_k.reranking ({reranking}) is larger than top_k.retrieval ({retrieval}). What "
+                "is found is re-ranked, but no metric counts beyond the first {retrieval}."
+            ).format(reranking=depth.reranking, retrieval=depth.retrieval)
         )
     silent = (name for name in config.searched if not config.weighted[name].candidates)
     found += [
-        Message.NOTICE_CANDIDATES.format(name=name)
+        _(
+            "retrievers.{name}.candidates: false has no effect: it takes fusion.method: scaled, "
+            "and another retriever by vectors that brings candidates. So {name} brings them, too."
+        ).format(name=name)
         for name in silent
         if name not in config.only_scoring
     ]

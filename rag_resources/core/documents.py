@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any, BinaryIO, Protocol
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box, NoteSpan
 from rag_resources.core.text import Span, is_blank
+from rag_resources.languages.messages import _
 
 
 class Route(StrEnum):
@@ -95,7 +95,7 @@ class Page:
         blocks: In reading order, without overlaps; text outside them is removed or white space.
         words: Words with their boxes, in the reader's own compressed form.
         quality: In [0, 1]; None if it was not assessed.
-        notices: Codes of messages about the page, such as `PAGE_NEEDS_OCR`.
+        notices: Codes of what is to be known about the page, such as `PAGE_NEEDS_OCR`.
         left_out: Number of characters that are invisible on the page, by reason (`hidden`,
             `off_page`, `clipped`). If they are few, they are also in `text`, as removed ranges.
         metadata: The file's own metadata, such as `title` and `date` (as written there); only on
@@ -128,13 +128,11 @@ class PageFailure:
     """A page that could not be read; the other pages are still read.
 
     Attributes:
-        code: Code of the message, which is rendered where it is shown.
-        details: Values of the message.
+        reason: What to tell the user.
     """
 
     number: int
-    code: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +211,19 @@ def check_section(section: Section, pages: Mapping[int, Page]) -> None:
             or page.text[span.page_start : span.page_end] != section.text[span.start : span.end]
         ):
             raise InvalidParameterError(
-                Message.SECTION_SPAN.format(section=section.index, start=span.start, end=span.end)
+                _(
+                    "The section {section} does not say where its characters from {start} to "
+                    "{end} are: they are not those of its page."
+                ).format(section=section.index, start=span.start, end=span.end)
             )
         last = span.end
     if not is_blank(section.text[last:]):
         end = len(section.text)
         raise InvalidParameterError(
-            Message.SECTION_SPAN.format(section=section.index, start=last, end=end)
+            _(
+                "The section {section} does not say where its characters from {start} to {end} "
+                "are: they are not those of its page."
+            ).format(section=section.index, start=last, end=end)
         )
 
 

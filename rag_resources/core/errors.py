@@ -1,8 +1,8 @@
 """The errors of the product, all of them subclasses of `RagError`.
 
-The class says what went wrong. `code` and `values` identify the message, and `message` is its
-sentence in Spanish (`languages.messages.render` writes it in another language). `context` carries
-the offending values for the log.
+The class says what went wrong. `message` is what to tell the user (`languages.messages.render`
+tells it in another language), and `msgid` and `values` are its English sentence and what is filled
+in. `context` carries the offending values for the log.
 
     RagError
     ├── InvalidInputError        invalid input from the caller: exit code 2, HTTP 400
@@ -41,15 +41,14 @@ the offending values for the log.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.messages import Text, _, joined
 
 
 class RagError(Exception):
     """Base of all errors of the product.
 
     Args:
-        message: What to tell the user, from `core.messages`.
+        message: What to tell the user, from `languages.messages`.
         context: The offending values, for logs and tests; never credentials.
     """
 
@@ -59,9 +58,9 @@ class RagError(Exception):
         self.context = context
 
     @property
-    def code(self) -> str | None:
-        """The message's code; None if it is not in the catalogue, such as a server's own words."""
-        return self.message.code if isinstance(self.message, Text) else None
+    def msgid(self) -> str | None:
+        """The English sentence; None for words that are not ours, such as a server's."""
+        return self.message.msgid if isinstance(self.message, Text) else None
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -92,9 +91,9 @@ class ProblemsError(InvalidInputError):
         self.problems = list(problems)
 
     @property
-    def code(self) -> str | None:
-        """The code of the headline."""
-        return self.headline.code if isinstance(self.headline, Text) else None
+    def msgid(self) -> str | None:
+        """The English sentence of the headline."""
+        return self.headline.msgid if isinstance(self.headline, Text) else None
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -226,10 +225,12 @@ class RollbackRefusedError(RagError):
 def unreadable(path: object, error: OSError | UnicodeDecodeError) -> Text:
     """Say why a file could not be read."""
     causes = {
-        FileNotFoundError: Message.FILE_NOT_FOUND,
-        IsADirectoryError: Message.FILE_IS_A_FOLDER,
-        PermissionError: Message.FILE_NOT_PERMITTED,
-        UnicodeDecodeError: Message.FILE_NOT_UTF8,
+        FileNotFoundError: _("There is no {path}. Check how it is spelt."),
+        IsADirectoryError: _("{path} is a folder, and a file is needed."),
+        PermissionError: _("You have no permission to read {path}."),
+        UnicodeDecodeError: _("{path} is not UTF-8 text. Save it as UTF-8."),
     }
-    message = causes.get(type(error), Message.FILE_NOT_READABLE)
+    message = causes.get(
+        type(error), _("{path} cannot be read: check that it exists and that the disk answers.")
+    )
     return message.format(path=path)

@@ -10,8 +10,7 @@ from enum import StrEnum
 
 from rag_resources.core.configuration import RetrievalConfig, canonical_hash
 from rag_resources.core.durations import listed, months_in_words
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.messages import Text, _, joined
 
 Contents = Mapping[str, Mapping[str, str]]
 """Fingerprints by month (`YYYY-MM-01`, or `NO_MONTH`) and part."""
@@ -29,22 +28,22 @@ UNCOUNTED = "uncounted"
 """The part of a month that was written to since the last count."""
 
 _WORDS = {
-    "notes": Message.PART_NOTES,
-    "chunks": Message.PART_CHUNKS,
-    "vectors": Message.PART_VECTORS,
-    "windows": Message.PART_WINDOWS,
-    "note_vectors": Message.PART_NOTE_VECTORS,
-    "waiting_chunk": Message.PART_WAITING,
-    "waiting_window": Message.PART_WAITING,
-    "mentions": Message.PART_MENTIONS,
-    "statements": Message.PART_STATEMENTS,
-    "words": Message.PART_WORDS,
-    "model": Message.PART_MODEL,
-    "vector_index": Message.PART_INDEX,
-    "window_index": Message.PART_INDEX,
-    "note_vector_index": Message.PART_INDEX,
-    "settings": Message.PART_SETTINGS,
-    UNCOUNTED: Message.PART_UNCOUNTED,
+    "notes": _("notes"),
+    "chunks": _("chunks"),
+    "vectors": _("vectors"),
+    "windows": _("windows"),
+    "note_vectors": _("vectors of whole notes"),
+    "waiting_chunk": _("notes that wait for vectors"),
+    "waiting_window": _("notes that wait for vectors"),
+    "mentions": _("mentions"),
+    "statements": _("causes"),
+    "words": _("the word statistics"),
+    "model": _("the model"),
+    "vector_index": _("the index of the vectors"),
+    "window_index": _("the index of the vectors"),
+    "note_vector_index": _("the index of the vectors"),
+    "settings": _("the settings (TENANT, NOTE_EMBEDDING_MODEL, LLM_MODEL)"),
+    UNCOUNTED: _("notes that are being written"),
 }
 _ORDER = {kind: at for at, kind in enumerate(_WORDS)}
 _INDEXES = {"vector_index", "window_index", "note_vector_index"}
@@ -207,20 +206,25 @@ def judge_evidence(
         notes: The notes in the moved parts.
         most: The largest share, in [0, 1).
     """
-    changed = [] if same_config else [Message.REFUSED_CONFIG_CHANGED.format()]
+    changed = (
+        []
+        if same_config
+        else [_("the configuration has changed since its last evaluation").format()]
+    )
     if not same_golden:
-        changed.append(Message.REFUSED_GOLDEN_CHANGED.format())
+        changed.append(_("the set of questions has changed since its last evaluation").format())
     found = [*changed, *moved_in_words(moved)]
     if notes.expired:
-        found.append(Message.EVIDENCE_EXPIRED.format(count=notes.expired))
+        found.append(_("notes expired since then: {count}").format(count=notes.expired))
     if not found:
         return Evidence(EvidenceState.CURRENT)
     by_note = notes.is_known and not any(_kind(item) in _OF_NO_NOTE for item in moved)
     if by_note and notes.changed:
         found.append(
-            Message.EVIDENCE_CHANGED_NOTES.format(
-                changed=notes.changed, notes=notes.notes, relevant=notes.relevant
-            )
+            _(
+                "notes changed: {changed} of {notes}, of which relevant to the questions: "
+                "{relevant}"
+            ).format(changed=notes.changed, notes=notes.notes, relevant=notes.relevant)
         )
     is_small = by_note and notes.relevant == 0 and notes.changed <= most * notes.notes
     state = EvidenceState.AGED if is_small and not changed else EvidenceState.STALE
@@ -245,11 +249,11 @@ def moved_in_words(moved: Iterable[Moved]) -> list[Text]:
         together.setdefault(tuple(sorted(found, reverse=True)), []).append(word)
     of_none = together.pop((), None)
     if not together:
-        return [Message.EVIDENCE_MOVED.format(parts=listed(of_none))] if of_none else []
+        return [_("changed: {parts}").format(parts=listed(of_none))] if of_none else []
     parts = [
-        Message.EVIDENCE_PART_IN.format(months=months_in_words(found), part=listed(words))
+        _("in {months}: {part}").format(months=months_in_words(found), part=listed(words))
         for found, words in sorted(together.items(), reverse=True)
     ]
     if of_none:
-        parts.append(Message.EVIDENCE_AND.format(parts=listed(of_none)))
-    return [Message.EVIDENCE_MOVED_IN.format(parts=joined("; ", parts))]
+        parts.append(_("and {parts}").format(parts=listed(of_none)))
+    return [_("changed {parts}").format(parts=joined("; ", parts))]

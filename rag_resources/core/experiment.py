@@ -24,9 +24,9 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.validation import describe_problems
+from rag_resources.languages.messages import _
 
 MAX_CONFIGURATIONS = 200
 NAMED_PROBLEMS = 50
@@ -93,18 +93,20 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
     Raises:
         InvalidConfigurationError: It is invalid; every problem is named.
     """
-    headline = Message.INVALID_EXPERIMENT.format(origin=origin)
+    headline = _("The experiment {origin} is not valid.").format(origin=origin)
     try:
         experiment = Experiment.model_validate(raw)
     except ValidationError as error:
         raise InvalidConfigurationError(headline, describe_problems(error, Experiment)) from error
     problems = [
-        Message.EXPERIMENT_NO_VALUES.format(field=shown(name))
+        _("grid.{field}: has no value.").format(field=shown(name))
         for name, values in experiment.grid.items()
         if not values
     ]
     if not experiment.grid and not experiment.configurations:
-        problems.append(Message.EXPERIMENT_EMPTY)
+        problems.append(
+            _("There is nothing to try: give values in “grid”, or names in “configurations”.")
+        )
     if problems:
         raise InvalidConfigurationError(headline, problems)
     return experiment
@@ -128,7 +130,10 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
     # Counted before they are made: ten fields with ten values give ten thousand million.
     count = 1 + combinations + len(experiment.configurations)
     if count > MAX_CONFIGURATIONS:
-        message = Message.EXPERIMENT_TOO_MANY.format(count=count, maximum=MAX_CONFIGURATIONS)
+        message = _(
+            "The experiment has {count} configurations, and {maximum} are allowed: reduce the "
+            "values of “grid”."
+        ).format(count=count, maximum=MAX_CONFIGURATIONS)
         raise InvalidConfigurationError(message, [])
     if combinations:
         for values in itertools.product(*experiment.grid.values()):
@@ -149,7 +154,7 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
             made[name] = config
             seen.add(config.config_hash)
     if concerned:
-        headline = Message.INVALID_EXPERIMENT.format(origin=experiment.name)
+        headline = _("The experiment {origin} is not valid.").format(origin=experiment.name)
         raise InvalidConfigurationError(headline, _described(concerned))
     return made
 
@@ -162,10 +167,10 @@ def _described(concerned: Mapping[str, Sequence[str]]) -> list[str]:
     """
     lines = []
     for problem, (first, *others) in itertools.islice(concerned.items(), NAMED_PROBLEMS):
-        more = Message.EXPERIMENT_ALSO_OTHERS.format(count=len(others)) if others else ""
+        more = _(" (and {count} more)").format(count=len(others)) if others else ""
         lines.append(f"{shown(first)}{more}: {problem}")
     left = len(concerned) - len(lines)
-    return [*lines, Message.EXPERIMENT_MORE_PROBLEMS.format(count=left)] if left else lines
+    return [*lines, _("… and other problems: {count}").format(count=left)] if left else lines
 
 
 def split_questions(

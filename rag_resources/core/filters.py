@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from rag_resources.core.errors import InvalidFiltersError
-from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
+from rag_resources.languages.messages import _
 
 ValueT = TypeVar("ValueT")
 
@@ -33,7 +33,7 @@ MAX_EXCLUDED = 10_000
 def _findable(value: ValueT) -> ValueT:
     """Return a value if a note can have it; refuse others."""
     if isinstance(value, str) and "\0" in value:
-        raise ValueError(Message.FILTER_NUL)
+        raise ValueError(_("has the NUL character, which no note can have"))
     return value
 
 
@@ -42,7 +42,9 @@ def _in_one_problem(value: ValueT, validate: ValidatorFunctionWrapHandler) -> Va
     try:
         valid: ValueT = validate(value)
     except ValidationError:
-        message = Message.FILTER_METADATA_VALUE.format(max_length=_VALUE_CHARS)
+        message = _(
+            "must be a text of at most {max_length} characters, a number, true, false or null"
+        ).format(max_length=_VALUE_CHARS)
         raise ValueError(message) from None
     return valid
 
@@ -53,7 +55,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError(Message.FILTER_OUTSIDE_CALENDAR) from None
+        raise ValueError(_("in UTC it is outside of the years 1 to 9999")) from None
 
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_findable)]
@@ -99,7 +101,7 @@ class RetrievalFilters(BaseModel):
     def _some_time(self) -> "RetrievalFilters":
         if self.created_from and self.created_until and self.created_from >= self.created_until:
             names = {"start": "created_from", "end": "created_until"}
-            raise ValueError(Message.FILTER_EMPTY_PERIOD.format(**names))
+            raise ValueError(_("{start} must be before {end}").format(**names))
         return self
 
     @property
@@ -118,7 +120,7 @@ def parse_filters(raw: Any) -> RetrievalFilters:
         return RetrievalFilters.model_validate(raw)
     except ValidationError as error:
         raise InvalidFiltersError(
-            Message.INVALID_FILTERS, describe_problems(error, RetrievalFilters)
+            _("The filters are not valid:"), describe_problems(error, RetrievalFilters)
         ) from error
 
 

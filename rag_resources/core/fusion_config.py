@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
+from rag_resources.languages.messages import _
 
 # -0.0 is stored as 0.0; otherwise two equal configurations would have different hashes.
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
@@ -40,12 +40,17 @@ def _checked(
     retrievers: dict[RetrieverName, RetrieverConfig],
 ) -> dict[RetrieverName, RetrieverConfig]:
     if RetrieverName.GRAPH in retrievers:
-        raise ValueError(Message.RETRIEVER_GRAPH)
+        raise ValueError(_("The graph is not named under retrievers but in graph.enabled"))
     for name, retriever in retrievers.items():
         if not retriever.candidates and KINDS[name].searches_by != "vectors":
-            raise ValueError(Message.RETRIEVER_CANDIDATES.format(name=name))
+            raise ValueError(
+                _(
+                    "{name} does not search by vectors, so it always brings candidates: remove "
+                    "“candidates: false”"
+                ).format(name=name)
+            )
     if all(item.weight == 0 for item in retrievers.values()):
-        raise ValueError(Message.RETRIEVER_WEIGHTS_ZERO)
+        raise ValueError(_("at least one element of retrievers must have a weight greater than 0"))
     return retrievers
 
 

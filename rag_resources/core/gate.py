@@ -11,7 +11,7 @@ from statistics import NormalDist
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 HIT_RATE_THRESHOLD = 0.85
 _MOST_QUERIES = 1_000_000
@@ -116,7 +116,11 @@ def wilson_interval(hits: int, queries: int) -> Interval:
         InvalidParameterError: Not 0 <= hits <= queries, or no queries.
     """
     if not 0 <= hits <= queries or queries == 0:
-        raise InvalidParameterError(Message.GATE_COUNTS.format(hits=hits, queries=queries))
+        raise InvalidParameterError(
+            _("{hits} hits of {queries} questions cannot be judged.").format(
+                hits=hits, queries=queries
+            )
+        )
     rate = hits / queries
     # The upper bound of the hit rate is 1 minus the lower bound of the miss rate.
     high = 1 - _lower_bound(queries - hits, queries)

@@ -19,11 +19,10 @@ from rag_resources.core.golden_places import (
     could_name_a_note,
     read_places,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.text import fold_question, is_blank, normalize_query
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -152,9 +151,13 @@ def parse_golden(
         InvalidGoldenDatasetError: It is invalid; every bad entry is named.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
-    headline = Message.GOLDEN_INVALID.format(origin=origin)
+    headline = _("The set of questions is not valid ({origin}); nothing was changed:").format(
+        origin=origin
+    )
     if not isinstance(rows, list):
-        raise InvalidGoldenDatasetError(headline, [Message.GOLDEN_NOT_A_LIST], origin=origin)
+        raise InvalidGoldenDatasetError(
+            headline, [_("a list “entries” of questions was expected")], origin=origin
+        )
     entries: list[GoldenEntry] = []
     problems: list[str] = []
     first_seen: dict[str | UUID, int] = {}
@@ -188,7 +191,7 @@ def unknown_keys(raw: Any) -> list[str]:
         for row in (rows if isinstance(rows, list) else [])
         for key in (row if isinstance(row, Mapping) else ())
     }
-    reason = Message.PROBLEM_OTHER_KEYS.format(known=", ".join(_KEYS))
+    reason = _("unknown key; there are: {known}").format(known=", ".join(_KEYS))
     return [joined(": ", (shown(key), reason)) for key in sorted(found - set(_KEYS))]
 
 
@@ -206,7 +209,9 @@ def parse_entry(
     reading = _Reading()
     entry = _parse_entry(row, reading, resolve_note, content_of)
     if entry is None or reading.problems:
-        raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, reading.problems)
+        raise InvalidGoldenDatasetError(
+            _("The question is not valid; nothing was changed:"), reading.problems
+        )
     return entry
 
 
@@ -216,7 +221,11 @@ def _names_notes(row: Any) -> bool:
 
 def locate_problem(position: int, query: str, reason: str) -> str:
     """Return a message that names the entry of a file with its problem."""
-    message = Message.GOLDEN_ENTRY if query.strip() else Message.GOLDEN_ENTRY_UNNAMED
+    message = (
+        _("entry {position} (“{query}”): {reason}")
+        if query.strip()
+        else _("entry {position}: {reason}")
+    )
     return message.format(position=position, query=printable(query[:60]), reason=reason)
 
 
@@ -226,13 +235,21 @@ def _refuse_repeats(
     first = first_seen.setdefault(entry.normalized_query, position)
     alike = first_seen.setdefault(f"\0{entry.folded_query}", position)
     if first != position:
-        reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
+        reading.add(
+            _(
+                "the question is already in entry {first} (capitals and accents do not count)"
+            ).format(first=first)
+        )
     elif alike != position:
-        reading.add(Message.GOLDEN_ALIKE.format(first=alike))
+        reading.add(
+            _(
+                "the question is already in entry {first} (capitals and accents do not count)"
+            ).format(first=alike)
+        )
     elif entry.golden_id:
         first = first_seen.setdefault(entry.golden_id, position)
         if first != position:
-            reading.add(Message.GOLDEN_DUPLICATE_ID.format(first=first))
+            reading.add(_("id: is the same as that of entry {first}").format(first=first))
 
 
 def _parse_entry(
@@ -242,7 +259,7 @@ def _parse_entry(
     content_of: Callable[[UUID], str],
 ) -> GoldenEntry | None:
     if not isinstance(row, Mapping):
-        reading.add(Message.GOLDEN_NOT_AN_OBJECT)
+        reading.add(_("is not a JSON object"))
         return None
     query = _query(row, reading)
     relevant = _relevant(row, reading, resolve_note)
@@ -251,7 +268,9 @@ def _parse_entry(
     return GoldenEntry(
         query=query,
         relevant_note_ids=relevant,
-        expected_answer=_text(row, "expectedAnswer", Message.GOLDEN_NO_ANSWER, reading),
+        expected_answer=_text(
+            row, "expectedAnswer", _("expectedAnswer: the expected answer is missing"), reading
+        ),
         category=_category(row, reading),
         difficulty=_difficulty(row, reading),
         tags=_tags(row, reading),
@@ -263,12 +282,16 @@ def _parse_entry(
 
 
 def _query(row: Mapping[str, Any], reading: _Reading) -> str:
-    query = _text(row, "query", Message.GOLDEN_BLANK_QUERY, reading)
+    query = _text(row, "query", _("query: the question is missing"), reading)
     if len(query) > MAX_QUERY_CHARS:
-        problem = Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
+        problem = _("The question has {length} characters; the maximum is {maximum}.").format(
+            length=len(query), maximum=MAX_QUERY_CHARS
+        )
         reading.add(f"query: {problem}")
     elif len(normalize_query(query).encode()) > _MAX_KEY_BYTES:
-        reading.add(Message.GOLDEN_QUERY_BYTES.format(maximum=_MAX_KEY_BYTES))
+        reading.add(
+            _("query: the question takes more than {maximum} bytes").format(maximum=_MAX_KEY_BYTES)
+        )
     return query
 
 
@@ -278,7 +301,11 @@ def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) ->
         reading.add(message)
         return ""
     if _UNSTORABLE.search(value):
-        reading.add(Message.GOLDEN_UNSTORABLE.format(field=name))
+        reading.add(
+            _("{field}: has a character that cannot be stored (NUL or half a character)").format(
+                field=name
+            )
+        )
         return ""
     return value
 
@@ -294,10 +321,10 @@ def _relevant(
     field_name = next((name for name in present if row[name]), (*present, "relevantNotes")[0])
     names = row.get(field_name)
     if not names:
-        reading.add(Message.GOLDEN_NO_RELEVANT.format(field=field_name))
+        reading.add(_("{field}: at least one relevant note is needed").format(field=field_name))
         return ()
     if not isinstance(names, list):
-        problem = Message.PROBLEM_LIST.format(value=shown(names))
+        problem = _("a list was expected, not “{value}”").format(value=shown(names))
         reading.add(f"{field_name}: {problem}")
         return ()
     resolved: dict[UUID, None] = {}
@@ -305,18 +332,20 @@ def _relevant(
         if could_name_a_note(name) and (note_id := resolve_note(str(name))):
             resolved[note_id] = None
             continue
-        reading.add(Message.GOLDEN_MISSING_NOTE.format(note=shown(name)))
+        reading.add(_("the relevant note “{note}” does not exist").format(note=shown(name)))
     return tuple(resolved)
 
 
 def _category(row: Mapping[str, Any], reading: _Reading) -> str:
     value = row.get("category")
     if value is None:
-        reading.add(f"category: {Message.PROBLEM_MISSING}")
+        reading.add("category: " + _("this field is missing"))
         return ""
     if value not in CATEGORIES:
         known = ", ".join(CATEGORIES)
-        reading.add(Message.GOLDEN_CATEGORY.format(value=shown(value), known=known))
+        reading.add(
+            _("category: “{value}” is none of {known}").format(value=shown(value), known=known)
+        )
         return ""
     return str(value)
 
@@ -324,11 +353,11 @@ def _category(row: Mapping[str, Any], reading: _Reading) -> str:
 def _difficulty(row: Mapping[str, Any], reading: _Reading) -> int:
     value = row.get("difficulty")
     if value is None:
-        reading.add(f"difficulty: {Message.PROBLEM_MISSING}")
+        reading.add("difficulty: " + _("this field is missing"))
         return 0
     if not isinstance(value, int) or isinstance(value, bool) or value not in DIFFICULTIES:
         quoted = f'"{shown(value)}"' if isinstance(value, str) else shown(value)
-        reading.add(Message.GOLDEN_DIFFICULTY.format(value=quoted))
+        reading.add(_("difficulty: {value} is not an integer from 1 to 5").format(value=quoted))
         return 0
     return value
 
@@ -338,7 +367,9 @@ def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
         isinstance(tag, str) and not _UNSTORABLE.search(tag) for tag in value
     ):
-        reading.add(Message.GOLDEN_FIELD.format(field="tags", value=shown(value)))
+        reading.add(
+            _("{field}: invalid value (“{value}”)").format(field="tags", value=shown(value))
+        )
         return ()
     return tuple(value)
 
@@ -350,7 +381,7 @@ def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
     try:
         return UUID(value)
     except (ValueError, TypeError, AttributeError):  # The last two if it is not a string.
-        reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
+        reading.add(_("{field}: invalid value (“{value}”)").format(field=name, value=shown(value)))
         return None
 
 
@@ -364,6 +395,6 @@ def _timestamp(row: Mapping[str, Any], name: str, reading: _Reading) -> datetime
     except (ValueError, TypeError, OverflowError):
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
+        reading.add(_("{field}: invalid value (“{value}”)").format(field=name, value=shown(value)))
         return None
     return parsed

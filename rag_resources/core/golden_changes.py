@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash, locate_problem
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 _HASH_DIGITS = 16
 
@@ -185,13 +185,18 @@ def _refuse_taken(wanted: Sequence[GoldenEntry], left: Sequence[GoldenEntry], or
         locate_problem(
             position,
             entry.query,
-            Message.GOLDEN_REPEATED.format(golden_id=taken[entry.normalized_query]),
+            _(
+                "the question is already in the set ({golden_id}; capitals and accents do not "
+                "count)"
+            ).format(golden_id=taken[entry.normalized_query]),
         )
         for position, entry in enumerate(wanted, start=1)
         if entry.normalized_query in taken
     ]
     if problems:
-        headline = Message.GOLDEN_INVALID.format(origin=origin)
+        headline = _("The set of questions is not valid ({origin}); nothing was changed:").format(
+            origin=origin
+        )
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import is_blank
+from rag_resources.languages.messages import _
 
 DRAFT_TAG = "borrador"
 LEFT_OUT: Any = object()
@@ -71,13 +71,15 @@ def draft(note: NoteOpening) -> dict[str, Any]:
     sentence = first_sentence(note.opening)
     subject = note.title or sentence
     return {
-        "query": str(Message.DRAFT_QUERY.format(subject=subject.rstrip(".…"))),
+        "query": str(
+            _("What do my notes say about “{subject}”?").format(subject=subject.rstrip(".…"))
+        ),
         "relevantNotes": [note.external_id],
         "expectedAnswer": "",
         "category": "factual",
         "difficulty": _DIFFICULTY,
         "tags": [DRAFT_TAG],
-        "hint": str(Message.DRAFT_HINT.format(sentence=sentence)),
+        "hint": str(_("The note begins like this: {sentence}").format(sentence=sentence)),
     }
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import _, ngettext
 
 MIX_SHIFT = 0.1
 """Total variation above which the category mix counts as shifted.
@@ -60,11 +60,23 @@ class QuestionPlace:
             "golden_id": self.entry.golden_id,
         }
         if place.similarity is None:
-            return Message.DRIFT_PLACE_LOST.format(**values)
+            return _(
+                "The place “{text}” is no longer in the note {note}: the question “{query}” does "
+                "not look for it by passage. Name another one with “rag golden update {golden_id} "
+                "--place NOTE=TEXT”."
+            ).format(**values)
         if place.similarity < 1:
-            return Message.DRIFT_PLACE_CHANGED.format(similarity=place.similarity, **values)
+            return _(
+                "The place “{text}” of the note {note} was edited and recognised with a "
+                "similarity of {similarity:.2f}. Question: “{query}”. If it is still that one, "
+                "say so with “rag golden update {golden_id} --reviewed”."
+            ).format(similarity=place.similarity, **values)
         if place.is_doubtful:
-            return Message.DRIFT_PLACE_AMBIGUOUS.format(occurrences=place.occurrences, **values)
+            return _(
+                "The place “{text}” has moved and is {occurrences} times in the note {note}; the "
+                "nearest was taken. Question: “{query}”. If it is that one, say so with “rag "
+                "golden update {golden_id} --reviewed”."
+            ).format(occurrences=place.occurrences, **values)
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -129,18 +141,49 @@ class GoldenDrift:
     def findings(self) -> list[str]:
         """What a person should check, one line each; empty if there is nothing."""
         lines = [
-            *(_about_notes(Message.DRIFT_GONE, item) for item in self.gone),
-            *(_about_notes(Message.DRIFT_EDITED, item) for item in self.edited),
+            *(
+                _about_notes(
+                    _(
+                        "Relevant notes that are gone or expired: {notes}. Question: “{query}”. "
+                        "Change it with “rag golden update {golden_id} --note NOTE”, delete it "
+                        "with “rag golden delete {golden_id}” or, if the note was deleted lately, "
+                        "restore it with “rag notes restore NOTE”."
+                    ),
+                    item,
+                )
+                for item in self.gone
+            ),
+            *(
+                _about_notes(
+                    _(
+                        "Relevant notes edited after the question was written: {notes}. Question: "
+                        "“{query}”. If it still holds, say so with “rag golden update {golden_id} "
+                        "--reviewed”."
+                    ),
+                    item,
+                )
+                for item in self.edited
+            ),
             *filter(None, (item.finding for item in self.places)),
         ]
         if self.mix and self.mix_shifted:
-            lines.append(Message.DRIFT_MIX.format(**_mix_in_words(self.mix)))
+            lines.append(
+                _(
+                    "The mix of categories has shifted by {distance:.2f} (limit: {limit}) since "
+                    "the evaluation of what serves: {changes}. The means of then and now do not "
+                    "measure the same."
+                ).format(**_mix_in_words(self.mix))
+            )
         return lines
 
     @property
     def summary(self) -> str:
         """All findings in one line."""
-        return Message.DRIFT_SUMMARY.format(
+        return ngettext(
+            "{questions} question. To look at: {findings}.",
+            "{questions} questions. To look at: {findings}.",
+            self.questions,
+        ).format(
             questions=self.questions,
             findings=len(self.findings),
         )

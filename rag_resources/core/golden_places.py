@@ -12,9 +12,9 @@ from uuid import UUID
 
 from rapidfuzz import fuzz
 
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
+from rag_resources.languages.messages import _
 
 _NOTE_END = 2**63 - 1
 MAX_OFFSET = 2**30
@@ -203,7 +203,7 @@ def read_places(
     if value is None:
         return (), []
     if not isinstance(value, list):
-        return (), [f"places: {Message.PROBLEM_LIST.format(value=shown(value))}"]
+        return (), ["places: " + _("a list was expected, not “{value}”").format(value=shown(value))]
     if not relevant:
         return (), []
     places: dict[GoldenPlace, None] = {}
@@ -212,7 +212,9 @@ def read_places(
         try:
             places[_read_place(row, relevant, resolve_note, content_of)] = None
         except _InvalidPlaceError as error:
-            problems.append(Message.GOLDEN_PLACE.format(position=position, problem=error.problem))
+            problems.append(
+                _("places[{position}]: {problem}").format(position=position, problem=error.problem)
+            )
     return tuple(places), problems
 
 
@@ -236,14 +238,22 @@ def _read_place(
     content_of: Callable[[UUID], str],
 ) -> GoldenPlace:
     if not isinstance(row, Mapping):
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_SHAPE)
+        raise _InvalidPlaceError(
+            _("is not an object with “note” and with “text”, or with “start” and “end”")
+        )
     text, offsets = _text(row), _offsets(row)
     if text is None and offsets is None:
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_SHAPE)
+        raise _InvalidPlaceError(
+            _("is not an object with “note” and with “text”, or with “start” and “end”")
+        )
     name = row.get("note")
     note_id = resolve_note(str(name)) if could_name_a_note(name) else None
     if note_id is None or note_id not in relevant:
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_NOTE.format(note=shown(name)))
+        raise _InvalidPlaceError(
+            _("the note “{note}” is not one of the question's relevant notes").format(
+                note=shown(name)
+            )
+        )
     content = content_of(note_id)
     if offsets is None:
         return _only_occurrence(note_id, text or "", content)
@@ -255,9 +265,11 @@ def _read_place(
 def _text(row: Mapping[str, Any]) -> str | None:
     text = row.get("text")
     if not isinstance(text, str | None):
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_SHAPE)
+        raise _InvalidPlaceError(
+            _("is not an object with “note” and with “text”, or with “start” and “end”")
+        )
     if text is not None and is_blank(text):
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_BLANK)
+        raise _InvalidPlaceError(_("the text is blank"))
     return text
 
 
@@ -271,7 +283,9 @@ def _offsets(row: Mapping[str, Any]) -> tuple[int, int] | None:
 def _offset(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_OFFSET:
         return value
-    raise _InvalidPlaceError(Message.GOLDEN_PLACE_SHAPE)
+    raise _InvalidPlaceError(
+        _("is not an object with “note” and with “text”, or with “start” and “end”")
+    )
 
 
 def _only_occurrence(note_id: UUID, text: str, content: str) -> GoldenPlace:
@@ -280,29 +294,35 @@ def _only_occurrence(note_id: UUID, text: str, content: str) -> GoldenPlace:
         return GoldenPlace(note_id, starts[0], starts[0] + len(text), text)
     if starts:
         raise _InvalidPlaceError(
-            Message.GOLDEN_PLACE_REPEATED.format(text=shown(text), count=len(starts))
+            _(
+                "the text “{text}” is {count} times in the note; say which with “start” and “end”"
+            ).format(text=shown(text), count=len(starts))
         )
-    raise _InvalidPlaceError(Message.GOLDEN_PLACE_ABSENT.format(text=shown(text)))
+    raise _InvalidPlaceError(_("the text “{text}” is not in the note").format(text=shown(text)))
 
 
 def _range(note_id: UUID, start: int, end: int, content: str) -> GoldenPlace:
     text = content[start:end]
     if not start < end <= len(content):
         raise _InvalidPlaceError(
-            Message.GOLDEN_PLACE_RANGE.format(start=start, end=end, length=len(content))
+            _("{start} to {end} is no range of the note, which has {length} characters").format(
+                start=start, end=end, length=len(content)
+            )
         )
     if is_blank(text):
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_BLANK)
+        raise _InvalidPlaceError(_("the text is blank"))
     return GoldenPlace(note_id, start, end, text)
 
 
 def _stated(place: GoldenPlace, content: str) -> GoldenPlace:
     if place.end - place.start != len(place.text):
         raise _InvalidPlaceError(
-            Message.GOLDEN_PLACE_LENGTH.format(
+            _("{start} to {end} are not {length} characters, as many as the text has").format(
                 start=place.start, end=place.end, length=len(place.text)
             )
         )
     if locate(place, content).is_lost:
-        raise _InvalidPlaceError(Message.GOLDEN_PLACE_ABSENT.format(text=shown(place.text)))
+        raise _InvalidPlaceError(
+            _("the text “{text}” is not in the note").format(text=shown(place.text))
+        )
     return place

@@ -18,13 +18,12 @@ from rag_resources.core.comparison import (
     QueryMetrics,
     hit_changes,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.significance import (
     DifferenceInterval,
     bootstrap_intervals,
     randomization_p_values,
 )
-from rag_resources.core.texts import Text
+from rag_resources.languages.messages import Text, _
 
 SINGLE, MULTI = "hops:single", "hops:multi"
 """Tags of golden questions: one note is enough for the answer, or several are needed."""
@@ -76,7 +75,13 @@ def judge_graph(
     common = before.keys() & after.keys()
     ones, others = sorted(common & set(single)), sorted(common & set(multi))
     if not ones or not others:
-        return GraphVerdict(reason=Message.GRAPH_WITHOUT_HOPS.format())
+        return GraphVerdict(
+            reason=_(
+                "questions with the tag hops:single or with hops:multi are missing: without them "
+                "it is not known whether the graph harms or helps; tag them with “rag golden "
+                "update”"
+            ).format()
+        )
     changes = hit_changes(_only(before, ones), _only(after, ones), HITS)
     harm = changes.inferiority(margin)
     differences = np.array([[after[key][RECALL] - before[key][RECALL]] for key in others])
@@ -86,9 +91,16 @@ def judge_graph(
     reason = None
     if harm is None or harm.state is not Inferiority.NON_INFERIOR:
         low = harm.interval.low if harm else -1.0
-        reason = Message.GRAPH_HARM.format(count=len(ones), low=low, margin=margin)
+        reason = _(
+            "the graph may harm the {count} questions about a single note: it is not ruled out "
+            "that their Hit_Rate@10 falls by more than {margin:.3f} (end of the interval: "
+            "{low:+.3f})"
+        ).format(count=len(ones), low=low, margin=margin)
     elif gain <= 0 or p_value > ALPHA:
-        reason = Message.GRAPH_NO_GAIN.format(
+        reason = _(
+            "the graph gains nothing on the {count} questions about several notes: recall@10 "
+            "{gain:+.3f} ({low:+.3f} to {high:+.3f}; p = {p_value:.3f})"
+        ).format(
             count=len(others), gain=gain, low=interval.low, high=interval.high, p_value=p_value
         )
     return GraphVerdict(harm, gain, interval, p_value, reason)

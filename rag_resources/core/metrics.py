@@ -13,7 +13,7 @@ import ir_measures
 from ir_measures import RR, P, R, Success, nDCG
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 T = TypeVar("T", bound=Hashable)
 
@@ -80,7 +80,9 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
         InvalidParameterError: A question has no relevant note.
     """
     if any(not judged.relevant for judged in rankings.values()):
-        raise InvalidParameterError(Message.GOLDEN_NO_RELEVANT.format(field="relevantNotes"))
+        raise InvalidParameterError(
+            _("{field}: at least one relevant note is needed").format(field="relevantNotes")
+        )
     qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
     # A question that retrieved nothing still needs a row, or it would be missing from the means.
     run = {
@@ -113,7 +115,11 @@ def percentile(values: Sequence[float], share: float) -> float:
         The smallest value that at least `share` of the values do not exceed.
     """
     if not values or not 0 < share <= 1:
-        raise InvalidParameterError(Message.PERCENTILE.format(count=len(values), share=share))
+        raise InvalidParameterError(
+            _("There is no percentile {share} of {count} values.").format(
+                count=len(values), share=share
+            )
+        )
     # In floating point 0.07 * 100 is slightly more than 7, and must not become rank 8.
     rank = max(1, math.ceil(share * len(values) - 1e-9))
     return sorted(values)[rank - 1]

@@ -12,10 +12,9 @@ from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.significance import loss_p_value
-from rag_resources.core.texts import joined
+from rag_resources.languages.messages import _, joined, ngettext
 
 MIN_COSINE = 0.999
 """Vectors are stored as halfvec; its rounding alone leaves a cosine above 0.9999."""
@@ -94,13 +93,18 @@ class VectorState:
         # A cosine that is not a number is no cosine above the minimum.
         if self.lowest_cosine is not None and not self.lowest_cosine >= MIN_COSINE:
             found.append(
-                Message.BATCH_VECTORS_DIFFER.format(
-                    cosine=self.lowest_cosine, minimum=MIN_COSINE, texts=self.sampled
-                )
+                _(
+                    "the vectors are not the model's: of those of {texts} texts of the batch, "
+                    "computed again, the one least like the stored one has cosine {cosine:.5f} "
+                    "(minimum: {minimum})"
+                ).format(cosine=self.lowest_cosine, minimum=MIN_COSINE, texts=self.sampled)
             )
         for count, message in (
-            (self.wrong_norms, Message.BATCH_VECTOR_NORMS),
-            (self.wrong_dimension, Message.BATCH_VECTOR_DIMENSIONS),
+            (self.wrong_norms, _("{count} vectors of the batch do not have length 1")),
+            (
+                self.wrong_dimension,
+                _("{count} vectors of the batch have another dimension than the model"),
+            ),
         ):
             if count:
                 found.append(message.format(count=count))
@@ -234,11 +238,31 @@ def judge_batch(
     is_under = found < math.ceil(floor * len(hits) - 1e-9)
     drop = find_drop(baseline.hits, hits if compared is None else compared) if baseline else None
     is_worse = drop is not None and drop.p_value <= level
-    reasons = [Message.BATCH_HIT_RATE.format(hit_rate=found / len(hits), queries=len(hits))]
+    reasons = [
+        ngettext(
+            "Hit_Rate@10 = {hit_rate:.3f} with {queries} question",
+            "Hit_Rate@10 = {hit_rate:.3f} with {queries} questions",
+            len(hits),
+        ).format(hit_rate=found / len(hits), queries=len(hits))
+    ]
     if is_under:
-        reasons.append(Message.BATCH_UNDER_FLOOR.format(floor=floor))
+        reasons.append(
+            _("under the floor that was set, MIGRATION_FLOOR = {floor:.3f}").format(floor=floor)
+        )
     if baseline and drop:
-        said = Message.BATCH_WORSE if is_worse else Message.BATCH_NOT_WORSE
+        said = (
+            _(
+                "significant fall against “{configuration}”: from {before:.3f} to {now:.3f} on "
+                "the {compared} questions in common (lost: {lost}; gained: {gained}; p = "
+                "{p_value:.2g}; limit of this look: {level:.2g})"
+            )
+            if is_worse
+            else _(
+                "no significant fall against “{configuration}”: from {before:.3f} to {now:.3f} on "
+                "the {compared} questions in common (lost: {lost}; gained: {gained}; p = "
+                "{p_value:.2g}; limit of this look: {level:.2g})"
+            )
+        )
         reasons.append(
             said.format(
                 configuration=baseline.configuration,
@@ -252,9 +276,14 @@ def judge_batch(
             )
         )
         if baseline.left_out_windows:
-            reasons.append(Message.BATCH_LEFT_OUT_WINDOWS)
+            reasons.append(
+                _(
+                    "both without windows, which are made later, so these are not the figures of "
+                    "an evaluation"
+                )
+            )
     else:
-        reasons.append(Message.BATCH_WITHOUT_BASELINE)
+        reasons.append(_("without an evaluation of what serves to compare the same questions with"))
     return BatchVerdict(not is_under and not is_worse, joined("; ", reasons), level, drop)
 
 
@@ -269,5 +298,13 @@ def refuse_batch(vectors: VectorState | None, degraded: int = 0) -> BatchVerdict
     """
     faults: list[str] = vectors.faults if vectors else []
     if degraded and not faults:
-        faults = [Message.BATCH_DISTURBED.format(count=degraded)]
+        faults = [
+            ngettext(
+                "disturbed measurement: once a question went without some stage, also when it was "
+                "repeated; it says nothing of quality, repeat the check",
+                "disturbed measurement: {count} times a question went without some stage, also "
+                "when it was repeated; it says nothing of quality, repeat the check",
+                degraded,
+            ).format(count=degraded)
+        ]
     return BatchVerdict(False, joined("; ", faults), 0.0, None) if faults else None

@@ -3,9 +3,8 @@
 import re
 
 from rag_resources.core.fusion_config import MODEL_NAME
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Text
+from rag_resources.languages.messages import Text, _
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 """The models that are computed in this process."""
@@ -53,7 +52,9 @@ def is_model_name(name: str) -> bool:
 
 def unknown_model(name: str) -> Text:
     """Say that a name is not one of an embedding model."""
-    return Message.PROBLEM_CHOICE.format(value=shown(name), expected=MODEL_CHOICES)
+    return _("“{value}” is not one of the options: {expected}").format(
+        value=shown(name), expected=MODEL_CHOICES
+    )
 
 
 def language_model(name: str) -> tuple[str, str] | None:

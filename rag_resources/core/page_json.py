@@ -18,9 +18,9 @@ from rag_resources.core.documents import (
     Run,
 )
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
 from rag_resources.core.text import storable
+from rag_resources.languages.messages import _, restored, to_stored
 
 T = TypeVar("T")
 MAX_PAGE_NUMBER = 10_000_000
@@ -29,7 +29,7 @@ MAX_PAGE_NUMBER = 10_000_000
 def item_to_json(item: Page | PageFailure) -> dict[str, Any]:
     """Return the JSON form of a page or failure; `item_from_json` reads it."""
     if isinstance(item, PageFailure):
-        return {"number": item.number, "code": item.code, "details": dict(item.details)}
+        return {"number": item.number, "reason": to_stored(item.reason)}
     return {
         "number": item.number,
         "text": item.text,
@@ -53,12 +53,13 @@ def item_from_json(value: Any) -> Page | PageFailure:
         InvalidParameterError: It is not a page.
     """
     try:
-        if "code" in value:
-            details = {str(key): _plain(each) for key, each in dict(value["details"]).items()}
-            return PageFailure(_number(value["number"]), _text(value["code"]), details)
+        if "reason" in value:
+            return PageFailure(_number(value["number"]), restored(value["reason"]))
         return _page(value)
-    except (KeyError, TypeError, ValueError, IndexError, binascii.Error) as error:
-        raise InvalidParameterError(Message.PAGE_MALFORMED) from error
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, binascii.Error) as error:
+        raise InvalidParameterError(
+            _("The process that read it returned a malformed page.")
+        ) from error
 
 
 def blocks_to_json(blocks: Sequence[Block]) -> list[Any]:

@@ -3,8 +3,8 @@
 import re
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import _
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,15})")
@@ -25,7 +25,12 @@ class PathPattern:
         is_wrong = not names or len(set(names)) < len(names) or not all(map(str.strip, names))
         rest = "".join(_FIELD.split(pattern)[::2])
         if is_wrong or "{" in rest or "}" in rest:
-            raise InvalidParameterError(Message.DOCUMENT_PATTERN.format(pattern=shown(pattern)))
+            raise InvalidParameterError(
+                _(
+                    "“{pattern}” must have fields in braces, each once, such as "
+                    "{{party}}_{{year}}.pdf."
+                ).format(pattern=shown(pattern))
+            )
         self._names = names
         self._whole = "/" in pattern
         parts = [re.escape(part) for part in _FIELD.split(pattern)[::2]]

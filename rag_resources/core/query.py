@@ -13,8 +13,12 @@ from enum import StrEnum
 from functools import cache
 from itertools import islice
 
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.quoting import shown
 from rag_resources.core.rules import QuestionRules, question_rules, rules
 from rag_resources.core.text import normalize_query, without
+from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.messages import _
 
 MAX_QUERY_CHARS = 2_000
 """Longest question that is searched."""
@@ -315,3 +319,17 @@ def searched_words(query: str) -> str:
     """
     rest = _INTERROGATIVE_WORD.sub(" ", query)
     return rest if any(map(str.isalnum, rest)) else query
+
+
+def check_language(language: str) -> None:
+    """Refuse a language that readers cannot be answered in.
+
+    Raises:
+        InvalidParameterError: It is not one of `LANGUAGES`.
+    """
+    if language not in LANGUAGES:
+        known = ", ".join(LANGUAGES)
+        message = _(
+            "“{value}” is not a language of answers. Those that exist are: {known}."
+        ).format(value=shown(language), known=known)
+        raise InvalidParameterError(message, language=language)

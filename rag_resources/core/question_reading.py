@@ -15,9 +15,9 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.rules import question_rules
 from rag_resources.core.wording import content, fold, names, word_set
+from rag_resources.languages.messages import _
 
 _MAX_PHRASES = 60
 _LONGEST_NAME = 4
@@ -132,10 +132,13 @@ class Reading:
     @property
     def told(self) -> tuple[str, ...]:
         """The messages for people: what was searched instead, under which conditions, and notes."""
-        searched = Message.ASKED_CARRIED.format(searched=self.searched)
+        searched = _("Searched: “{searched}”").format(searched=self.searched)
         return (
             *((searched,) if self.searched != self.question else ()),
-            *(Message.ASKED_ONLY.format(value=own.shown, text=own.text) for own in self.implied),
+            *(
+                _("Only {value} (because of “{text}”)").format(value=own.shown, text=own.text)
+                for own in self.implied
+            ),
             *self.notes,
         )
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template
+from rag_resources.languages.messages import Text, _
 
 
 class RankedList(StrEnum):
@@ -49,7 +48,7 @@ class RetrieverKind:
     searches_by: Literal["vectors", "words", "links"]
     stand_ins: tuple[RetrieverName, ...]
     lists: tuple[RankedList, ...]
-    unavailable: Template | None
+    unavailable: Text | None
 
 
 KINDS: Mapping[RetrieverName, RetrieverKind] = {
@@ -57,19 +56,19 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
         searches_by="vectors",
         stand_ins=(RetrieverName.FULLTEXT,),
         lists=(RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.NOTES),
-        unavailable=Message.SEMANTIC_UNAVAILABLE,
+        unavailable=_("Semantic search is unavailable, using keyword search"),
     ),
     RetrieverName.WINDOWS: RetrieverKind(
         searches_by="vectors",
         stand_ins=(RetrieverName.SEMANTIC,),
         lists=(RankedList.WINDOWS,),
-        unavailable=Message.SEMANTIC_UNAVAILABLE,
+        unavailable=_("Semantic search is unavailable, using keyword search"),
     ),
     RetrieverName.FULLTEXT: RetrieverKind(
         searches_by="words",
         stand_ins=(RetrieverName.SEMANTIC,),
         lists=(RankedList.FULLTEXT,),
-        unavailable=Message.FULLTEXT_UNAVAILABLE,
+        unavailable=_("Keyword search is unavailable, using semantic search"),
     ),
     RetrieverName.GRAPH: RetrieverKind(
         searches_by="links",

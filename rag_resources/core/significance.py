@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 PERMUTATIONS = 9_999
 RESAMPLES = 9_999
@@ -183,7 +183,9 @@ def paired_proportions_interval(
     """
     if lost < 0 or gained < 0 or queries < 1 or lost + gained > queries:
         raise InvalidParameterError(
-            Message.PAIRED_COUNTS.format(lost=lost, gained=gained, queries=queries)
+            _(
+                "{lost} lost and {gained} gained hits of {queries} questions cannot be compared."
+            ).format(lost=lost, gained=gained, queries=queries)
         )
     critical = _NORMAL.inv_cdf((1 + level) / 2)
 
@@ -236,7 +238,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _count(differences: Matrix) -> int:
     if differences.shape[0] == 0:
-        raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
+        raise InvalidParameterError(_("There is no common question to compare."))
     return int(differences.shape[0])
 
 

@@ -7,10 +7,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Template, Text, joined
 from rag_resources.core.yaml_text import Lines
+from rag_resources.languages.messages import Text, _, joined
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -31,14 +30,14 @@ def validated(model: type[ModelT], raw: Any, origin: str, lines: Lines | None = 
         return model.model_validate(raw)
     except ValidationError as error:
         raise InvalidConfigurationError(
-            Message.INVALID_CONFIGURATION.format(origin=origin),
+            _("The configuration is not valid ({origin}):").format(origin=origin),
             describe_problems(error, model, lines),
             origin=origin,
         ) from error
     except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
         raise InvalidConfigurationError(
-            Message.INVALID_CONFIGURATION.format(origin=origin),
-            [Message.PROBLEM_TOO_DEEP],
+            _("The configuration is not valid ({origin}):").format(origin=origin),
+            [_("a value has too many levels")],
             origin=origin,
         ) from error
 
@@ -66,7 +65,9 @@ def describe_problems(
 
 def _on_line(detail: ErrorDetails, problem: str, lines: Lines | None) -> str:
     line = lines.of(detail["loc"]) if lines else None
-    return problem if line is None else Message.PROBLEM_ON_LINE.format(line=line, problem=problem)
+    return (
+        problem if line is None else _("line {line}: {problem}").format(line=line, problem=problem)
+    )
 
 
 def describe_problem(detail: ErrorDetails, model: type[BaseModel] | None = None) -> str:
@@ -86,19 +87,21 @@ def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
         reason: str = context["error"].args[0]  # as a text, which `str` of the error is not
         return reason
     if detail["type"] in _UNKNOWN_KEYS and model:
-        *outer, _ = detail["loc"]
+        *outer, __ = detail["loc"]
         known = dict.fromkeys(key for each in _models_at(outer, model) for key in _keys(each))
         return unknown_key(known)
     if template:
         return template.format(value=shown(detail["input"]), **context)
-    return Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
+    return _("invalid value: “{value}” ({kind})").format(
+        value=shown(detail["input"]), kind=detail["type"]
+    )
 
 
 def unknown_key(known: Collection[str]) -> Text:
     """Say that a key is unknown, and which ones there are."""
     if 0 < len(known) <= MOST_LISTED_KEYS:
-        return Message.PROBLEM_OTHER_KEYS.format(known=", ".join(known))
-    return Message.PROBLEM_UNKNOWN_KEY.format()
+        return _("unknown key; there are: {known}").format(known=", ".join(known))
+    return _("unknown key; check its spelling").format()
 
 
 def _models_at(path: Sequence[int | str], model: type[BaseModel]) -> list[type[BaseModel]]:
@@ -126,43 +129,51 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 def _choices(listed: str) -> str:
     others, separator, last = listed.rpartition(" or ")
-    return Message.PROBLEM_CHOICES.format(others=others, last=last) if separator else listed
+    return _("{others} or {last}").format(others=others, last=last) if separator else listed
 
 
 _UNKNOWN_KEYS = ("extra_forbidden", "invalid_key")
-_PROBLEMS: Mapping[str, Template] = {
-    "missing": Message.PROBLEM_MISSING,
-    "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
-    "invalid_key": Message.PROBLEM_UNKNOWN_KEY,
-    "greater_than_equal": Message.PROBLEM_TOO_SMALL,
-    "less_than_equal": Message.PROBLEM_TOO_LARGE,
-    "greater_than": Message.PROBLEM_NOT_OVER,
-    "less_than": Message.PROBLEM_NOT_UNDER,
-    "string_pattern_mismatch": Message.PROBLEM_PATTERN,
-    "string_too_short": Message.PROBLEM_EMPTY,
-    "too_short": Message.PROBLEM_EMPTY,
-    "literal_error": Message.PROBLEM_CHOICE,
-    "enum": Message.PROBLEM_CHOICE,
-    "int_parsing": Message.PROBLEM_INTEGER,
-    "int_type": Message.PROBLEM_INTEGER,
-    "int_from_float": Message.PROBLEM_INTEGER,
-    "int_parsing_size": Message.PROBLEM_HUGE,
-    "float_parsing": Message.PROBLEM_NUMBER,
-    "float_type": Message.PROBLEM_NUMBER,
-    "finite_number": Message.PROBLEM_NUMBER,
-    "bool_parsing": Message.PROBLEM_BOOLEAN,
-    "bool_type": Message.PROBLEM_BOOLEAN,
-    "string_type": Message.PROBLEM_TEXT,
-    "string_unicode": Message.PROBLEM_UNICODE,
-    "string_too_long": Message.PROBLEM_TOO_LONG,
-    "too_long": Message.PROBLEM_TOO_MANY,
-    "uuid_parsing": Message.PROBLEM_UUID,
-    "uuid_type": Message.PROBLEM_UUID,
-    "datetime_parsing": Message.PROBLEM_DATE,
-    "datetime_from_date_parsing": Message.PROBLEM_DATE,
-    "datetime_type": Message.PROBLEM_DATE,
-    "model_type": Message.PROBLEM_MAPPING,
-    "dict_type": Message.PROBLEM_MAPPING,
-    "tuple_type": Message.PROBLEM_LIST,
-    "list_type": Message.PROBLEM_LIST,
+_PROBLEMS: Mapping[str, Text] = {
+    "missing": _("this field is missing"),
+    "extra_forbidden": _("unknown key; check its spelling"),
+    "invalid_key": _("unknown key; check its spelling"),
+    "greater_than_equal": _("{value} is less than the minimum, {ge}"),
+    "less_than_equal": _("{value} is greater than the maximum, {le}"),
+    "greater_than": _("{value} must be greater than {gt}"),
+    "less_than": _("{value} must be less than {lt}"),
+    "string_pattern_mismatch": _(
+        "“{value}” may only have lower-case letters without accents, digits and _"
+    ),
+    "string_too_short": _("must not be empty"),
+    "too_short": _("must not be empty"),
+    "literal_error": _("“{value}” is not one of the options: {expected}"),
+    "enum": _("“{value}” is not one of the options: {expected}"),
+    "int_parsing": _("“{value}” is not a whole number"),
+    "int_type": _("“{value}” is not a whole number"),
+    "int_from_float": _("“{value}” is not a whole number"),
+    "int_parsing_size": _("“{value}” is too large a number"),
+    "float_parsing": _("“{value}” is not a number"),
+    "float_type": _("“{value}” is not a number"),
+    "finite_number": _("“{value}” is not a number"),
+    "bool_parsing": _("“{value}” is neither true nor false"),
+    "bool_type": _("“{value}” is neither true nor false"),
+    "string_type": _("“{value}” is not a text"),
+    "string_unicode": _("“{value}” is not valid Unicode text"),
+    "string_too_long": _("has more than {max_length} characters"),
+    "too_long": _("has more than {max_length} values"),
+    "uuid_parsing": _("“{value}” is not an identifier (UUID)"),
+    "uuid_type": _("“{value}” is not an identifier (UUID)"),
+    "datetime_parsing": _(
+        "“{value}” is not a date; write it like this: 2025-03-14 or 2025-03-14T18:30:00+01:00"
+    ),
+    "datetime_from_date_parsing": _(
+        "“{value}” is not a date; write it like this: 2025-03-14 or 2025-03-14T18:30:00+01:00"
+    ),
+    "datetime_type": _(
+        "“{value}” is not a date; write it like this: 2025-03-14 or 2025-03-14T18:30:00+01:00"
+    ),
+    "model_type": _("a group of fields was expected, not “{value}”"),
+    "dict_type": _("a group of fields was expected, not “{value}”"),
+    "tuple_type": _("a list was expected, not “{value}”"),
+    "list_type": _("a list was expected, not “{value}”"),
 }

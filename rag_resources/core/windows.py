@@ -11,9 +11,9 @@ from rag_resources.core.chunking_version import algorithm
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.contextual import tags_in_words
 from rag_resources.core.fusion_config import Part
-from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
+from rag_resources.languages.messages import _
 
 REVISION = 2
 """Version of this module. Raise it by 1 after a change that alters any window or its text."""
@@ -35,7 +35,9 @@ class WindowsConfig(Part):
     @model_validator(mode="after")
     def _leaves_no_gap(self) -> "WindowsConfig":
         if self.stride > self.sentences:
-            raise ValueError(Message.WINDOW_STRIDE_TOO_LARGE)
+            raise ValueError(
+                _("stride must not be larger than sentences: some sentences would be in no window")
+            )
         return self
 
 

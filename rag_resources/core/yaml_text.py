@@ -8,8 +8,7 @@ from typing import Any
 
 import yaml
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.messages import Text, _, joined
 
 MAX_UNFOLDED_CHARS = 1_000_000
 """Most characters of all scalars together; those of an alias count each time it is used."""
@@ -53,7 +52,7 @@ def load_yaml(text: str, *, prepare: Callable[[yaml.Node], None] = lambda _: Non
         prepare(root)
         return loader.construct_document(root)
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise yaml.YAMLError(Message.YAML_LIMITS) from error
+        raise yaml.YAMLError(_("a value does not fit its tag, is too long or too deep")) from error
 
 
 class DuplicateKeyError(yaml.MarkedYAMLError):
@@ -108,7 +107,7 @@ def problem_of(error: yaml.MarkedYAMLError) -> Text:
     """Say where a text stops being YAML, and what to mend there if that is known."""
     mark = unclosed(error) or error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    problem = Message.CONFIGURATION_YAML.format(line=line, column=column)
+    problem = _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
     remedy = _remedy(error, opened=unclosed(error) is not None)
     return joined(": ", (problem, remedy)) if remedy else problem
 
@@ -116,15 +115,22 @@ def problem_of(error: yaml.MarkedYAMLError) -> Text:
 def _remedy(error: yaml.MarkedYAMLError, *, opened: bool) -> Text | None:
     problem = error.problem or ""
     if opened:
-        return Message.YAML_UNCLOSED
+        return _("what is opened there is not closed")
     if "'\\t'" in problem:
-        return Message.YAML_TAB
+        return _("there is a tab; indent with spaces")
     if "cannot start any token" in problem:
-        return Message.YAML_MARK
+        return _("a value that begins so must be in quotes")
     if problem.startswith("mapping values"):
-        return Message.YAML_COLON
+        return _(
+            "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, see "
+            "whether the line before lacks “:”, and whether its indentation is the same"
+        )
     if problem.startswith("expected <block end>"):
-        return Message.YAML_TEXT_AFTER if "<scalar>" in problem else Message.YAML_INDENT
+        return (
+            _("there is text after the closing quote; quotes inside are written twice")
+            if "<scalar>" in problem
+            else _("the indentation is not that of the lines of its level")
+        )
     return None
 
 
@@ -178,5 +184,8 @@ def _unfolded_chars(node: yaml.Node, known: dict[int, int]) -> int:
         own = len(node.value) if isinstance(node, yaml.ScalarNode) else 0
         known[id(node)] = 1 + own + sum(_unfolded_chars(part, known) for part in inside)
     if known[id(node)] > MAX_UNFOLDED_CHARS:
-        raise yaml.MarkedYAMLError(problem=Message.YAML_LIMITS, problem_mark=node.start_mark)
+        raise yaml.MarkedYAMLError(
+            problem=_("a value does not fit its tag, is too long or too deep"),
+            problem_mark=node.start_mark,
+        )
     return known[id(node)]

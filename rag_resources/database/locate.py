@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_resources.core.errors import DatabaseNotReadyError
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, parse_url
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers
 from rag_resources.database.schema import check_schema
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import Text, _
 from rag_resources.settings import Settings
 
 APPLICATION_DATABASE = "rag"
@@ -39,7 +38,12 @@ def require_database(settings: Settings) -> None:
     """
     if settings.database_url is None and not embedded_server(settings).exists:
         raise DatabaseNotReadyError(
-            Message.DATABASE_NOWHERE.format(home=settings.rag_home), home=str(settings.rag_home)
+            _(
+                "There is no database in {home} (RAG_HOME) yet, and this command creates nothing. "
+                "If your notes are in another folder of state, set its RAG_HOME; the first time, "
+                "begin with “rag run”, or create an empty database with “rag up”."
+            ).format(home=settings.rag_home),
+            home=str(settings.rag_home),
         )
 
 

@@ -15,10 +15,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 
 from rag_resources.core.durations import duration
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import Text, _
 
 LOOK_EVERY_S = 1.0
 CONNECT_TIMEOUT_S = 2
@@ -119,7 +118,10 @@ def _is_running(connection: LimitedConnection) -> bool:
 
 
 def _described(row: Any) -> Text:
-    return Message.LOCK_HOLDER.format(
+    return _(
+        "“{locked}” is in use by another session, open for {held} (process {pid} of the server, "
+        "user “{user}”, program “{program}”)"
+    ).format(
         locked=row.locked,
         pid=row.holder_pid,
         user=row.holder_user,

@@ -9,10 +9,10 @@ from psycopg.conninfo import conninfo_to_dict
 from yoyo import get_backend, read_migrations
 
 from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailableError
-from rag_resources.core.messages import Message
 from rag_resources.database.faults import database_fault, first_line
 from rag_resources.database.queries import SQL, queries
 from rag_resources.database.schema import Schema, SchemaState, check_can_migrate, own_tables
+from rag_resources.languages.messages import _
 
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
@@ -53,17 +53,26 @@ def migrate(dsn: str) -> list[str]:
             psycopg.errors.DuplicateObject,
         ) as error:
             raise DatabaseNotReadyError(
-                Message.MIGRATION_NAME_TAKEN.format(
-                    database=connection.info.dbname, reason=first_line(error)
-                )
+                _(
+                    "The schema could not be created: the database “{database}” already has "
+                    "something with a name that is needed ({reason}). Nothing was changed. Rename "
+                    "it or use another database in DATABASE_URL."
+                ).format(database=connection.info.dbname, reason=first_line(error))
             ) from error
         except psycopg.errors.LockNotAvailable as error:
             raise DatabaseUnavailableError(
-                Message.MIGRATION_TABLE_IN_USE.format(seconds=TABLE_TIMEOUT_S)
+                _(
+                    "Another session has been using a table for more than {seconds} s, and while "
+                    "it is waited for nobody else can use it. Nothing was changed: end the open "
+                    "transactions of the other application and try again."
+                ).format(seconds=TABLE_TIMEOUT_S)
             ) from error
         except psycopg.Error as error:
             raise DatabaseNotReadyError(
-                Message.MIGRATION_FAILED.format(reason=first_line(error))
+                _(
+                    "The schema of the database could not be updated: {reason}. Nothing was "
+                    "changed: mend the cause and try again."
+                ).format(reason=first_line(error))
             ) from error
         return applied
 
@@ -97,17 +106,19 @@ def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
             raise fault from error
         said = str(error)
         if "authentication failed" in said or "no password supplied" in said:
-            message = Message.DATABASE_LOGIN_REFUSED.format(
-                user=parts.get("user", ""), variable=variable
-            )
+            message = _(
+                "The database server rejects the user “{user}” or the password. Check {variable}."
+            ).format(user=parts.get("user", ""), variable=variable)
         elif "database" in said and "does not exist" in said:
-            message = Message.DATABASE_MISSING.format(
-                database=parts.get("dbname", ""), variable=variable
-            )
+            message = _(
+                "The server has no database “{database}”. Create it (CREATE DATABASE) or correct "
+                "{variable}."
+            ).format(database=parts.get("dbname", ""), variable=variable)
         else:
-            message = Message.DATABASE_UNREACHABLE.format(
-                reason=_why_unreachable(error, parts), variable=variable
-            )
+            message = _(
+                "The database cannot be reached: {reason}. Check that the server is started and "
+                "that {variable} is right."
+            ).format(reason=_why_unreachable(error, parts), variable=variable)
         raise DatabaseUnavailableError(message) from error
 
 
@@ -116,11 +127,11 @@ def _why_unreachable(error: psycopg.OperationalError, parts: Mapping[str, Any]) 
     said = str(error)
     host, port = parts.get("host", ""), parts.get("port", DEFAULT_PORT)
     for words, message in (
-        ("Connection refused", Message.DATABASE_NOBODY_THERE),
-        ("timeout expired", Message.DATABASE_NO_ANSWER),
-        ("timed out", Message.DATABASE_NO_ANSWER),
-        ("resolve host", Message.DATABASE_HOST_UNKNOWN),
-        ("translate host name", Message.DATABASE_HOST_UNKNOWN),
+        ("Connection refused", _("no server answers at {host}, port {port}")),
+        ("timeout expired", _("{host}, port {port}, does not answer in time")),
+        ("timed out", _("{host}, port {port}, does not answer in time")),
+        ("resolve host", _("no machine “{host}” is known")),
+        ("translate host name", _("no machine “{host}” is known")),
     ):
         if host and words in said:
             return message.format(host=host, port=port)
@@ -140,7 +151,13 @@ def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:
     # With an unescaped "@", "/" or "?" part of a password would be read as host, port or name,
     # and end up in messages and logs. Hence the checks; the error has no cause, since that would
     # quote the URL.
-    invalid = DatabaseUnavailableError(Message.DATABASE_URL_INVALID.format(variable=variable))
+    invalid = DatabaseUnavailableError(
+        _(
+            "{variable} is not valid. It must have the form "
+            "postgresql://user:password@server:port/database; the signs @ : / ? # % of the "
+            "password are written %40 %3A %2F %3F %23 %25."
+        ).format(variable=variable)
+    )
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -167,7 +184,12 @@ def _wait_for_turn(connection: Connection) -> None:
     try:
         queries().lock_migrations(connection)
     except psycopg.errors.LockNotAvailable as error:
-        raise DatabaseUnavailableError(Message.MIGRATION_LOCKED) from error
+        raise DatabaseUnavailableError(
+            _(
+                "Another process is updating the schema of the database. Wait until it ends and "
+                "try again."
+            )
+        ) from error
 
 
 def _apply_missing(dsn: str, schema: Schema) -> list[str]:
@@ -196,11 +218,18 @@ def _preflight(connection: Connection, schema: Schema) -> None:
     version = connection.info.server_version // 10_000
     if version < MIN_POSTGRES:
         raise DatabaseNotReadyError(
-            Message.DATABASE_TOO_OLD.format(version=version, minimum=MIN_POSTGRES)
+            _("The server is PostgreSQL {version}; version {minimum} or later is needed.").format(
+                version=version, minimum=MIN_POSTGRES
+            )
         )
     _check_text(connection)
     if not queries().can_create_tables(connection):
-        raise DatabaseNotReadyError(Message.DATABASE_NO_RIGHTS.format(user=connection.info.user))
+        raise DatabaseNotReadyError(
+            _(
+                "The user {user} cannot create tables in this schema. An administrator must run: "
+                "GRANT CREATE ON SCHEMA public TO {user};"
+            ).format(user=connection.info.user)
+        )
     if schema.state is SchemaState.MISSING:
         _check_adoption(connection)
     _ensure_vector(connection)
@@ -211,24 +240,36 @@ def _check_text(connection: Connection) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise DatabaseNotReadyError(
-            Message.DATABASE_NOT_UTF8.format(database=database, encoding=encoding)
+            _(
+                "The database “{database}” stores text in {encoding}; UTF8 is needed. Create "
+                "another one and copy the data into it: CREATE DATABASE … ENCODING 'UTF8' "
+                "TEMPLATE template0;"
+            ).format(database=database, encoding=encoding)
         )
     if not queries().separates_words(connection):
-        raise DatabaseNotReadyError(Message.DATABASE_WITHOUT_LETTERS.format(database=database))
+        raise DatabaseNotReadyError(
+            _(
+                "The database “{database}” does not tell letters from signs (“¿qué” would be one "
+                "word) because its LC_CTYPE is not UTF-8. Create another one and copy the data "
+                "into it: CREATE DATABASE … LC_CTYPE 'C.UTF-8' TEMPLATE template0;"
+            ).format(database=database)
+        )
 
 
 def _check_adoption(connection: Connection) -> None:
     problems = [
-        Message.DATABASE_ADOPTION_PROBLEM.format(
-            subject=subject, expected=expected, found=found or Message.DATABASE_NOTHING_FOUND
+        _("{subject}: {expected} is expected, there is {found}").format(
+            subject=subject, expected=expected, found=found or _("nothing")
         )
         for subject, expected, found in queries().find_adoption_problems(connection)
     ]
     if problems:
         raise DatabaseNotReadyError(
-            Message.DATABASE_NOT_ADOPTABLE.format(
-                database=connection.info.dbname, problems="\n  - ".join(["", *problems])
-            ),
+            _(
+                "The table “notes” of the database “{database}” does not have the expected form. "
+                "Nothing was changed. Correct what is named, or rename the table (ALTER TABLE "
+                "notes RENAME TO …) or use another database:{problems}"
+            ).format(database=connection.info.dbname, problems="\n  - ".join(["", *problems])),
             problems=problems,
         )
 
@@ -236,18 +277,29 @@ def _check_adoption(connection: Connection) -> None:
 def _ensure_vector(connection: Connection) -> None:
     available, installed = _vector_versions(connection)
     if installed is None and available is None:
-        raise DatabaseNotReadyError(Message.VECTOR_NOT_AVAILABLE)
+        raise DatabaseNotReadyError(
+            _(
+                "The server lacks the extension pgvector. Install it there (in Debian the package "
+                "postgresql-<version>-pgvector) and try again."
+            )
+        )
     if installed is None:
         try:
             queries().create_vector_extension(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise DatabaseNotReadyError(
-                Message.VECTOR_NOT_INSTALLED.format(database=connection.info.dbname)
+                _(
+                    "The database “{database}” lacks the extension “vector” and this user cannot "
+                    "create it. An administrator must run once in it: CREATE EXTENSION vector;"
+                ).format(database=connection.info.dbname)
             ) from error
         available, installed = _vector_versions(connection)
     if installed and tuple(int(part) for part in installed.split(".")[:2]) < MIN_PGVECTOR:
         raise DatabaseNotReadyError(
-            Message.VECTOR_TOO_OLD.format(
+            _(
+                "The database “{database}” has pgvector {version}; {minimum} or later is needed. "
+                "Update the package and run: ALTER EXTENSION vector UPDATE;"
+            ).format(
                 version=installed,
                 minimum=".".join(map(str, MIN_PGVECTOR)),
                 database=connection.info.dbname,

@@ -27,13 +27,12 @@ from rag_resources.core.errors import (
     DatabaseTimeoutError,
     DatabaseUnavailableError,
 )
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.connection import LimitedConnection, LimitedCursor, Role, Scope
 from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect, place
 from rag_resources.database.queries import queries, statement
+from rag_resources.languages.messages import Text, _
 
 Connection = psycopg.Connection[Any]
 
@@ -222,7 +221,9 @@ class Database:
         try:
             self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
         except PoolTimeout as error:
-            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+            raise DatabaseUnavailableError(
+                _("Connection error. Please try again later.")
+            ) from error
 
     def close(self) -> None:
         """Close every connection."""
@@ -276,8 +277,15 @@ class Database:
                 with connection:
                     yield connection
             except psycopg.errors.LockNotAvailable as error:
-                holder = self._lock_watch.holder(connection) or Message.LOCK_HOLDER_UNKNOWN
-                raise DatabaseLockedError(Message.DATABASE_LOCKED.format(holder=holder)) from error
+                holder = self._lock_watch.holder(connection) or _(
+                    "another session uses what is needed"
+                )
+                raise DatabaseLockedError(
+                    _(
+                        "Waiting was given up: {holder}. Nothing was changed in this transaction: "
+                        "end the other one, or wait until it ends, and repeat the command."
+                    ).format(holder=holder)
+                ) from error
             finally:
                 self._return(connection)
         except (
@@ -288,7 +296,7 @@ class Database:
             if is_refusal(error):
                 raise
             raise database_fault(error) or DatabaseUnavailableError(
-                Message.CONNECTION_ERROR, reason=first_line(error)
+                _("Connection error. Please try again later."), reason=first_line(error)
             ) from error
 
     @contextmanager
@@ -368,7 +376,9 @@ class Database:
         limit = Deadline.after(ACQUIRE_TIMEOUT_S * 1000, time.monotonic)
         if deadline:
             if deadline.expired:
-                raise DatabaseTimeoutError(Message.TIME_IS_UP, begun=False)
+                raise DatabaseTimeoutError(
+                    _("There is no time left for this part of the search."), begun=False
+                )
             limit = deadline.within(ACQUIRE_TIMEOUT_S * 1000)
         while True:
             connection = self._take(limit, deadline)
@@ -384,8 +394,12 @@ class Database:
             connection = self._pool.getconn(timeout=limit.remaining_s)
         except PoolTimeout as error:
             if deadline and deadline.expired and len(self._lent) >= MAX_CONNECTIONS:
-                raise DatabaseTimeoutError(Message.TIME_IS_UP, begun=False) from error
-            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+                raise DatabaseTimeoutError(
+                    _("There is no time left for this part of the search."), begun=False
+                ) from error
+            raise DatabaseUnavailableError(
+                _("Connection error. Please try again later.")
+            ) from error
         finally:
             self._waiting.discard(get_ident())
         self._lent.add(connection)

@@ -13,10 +13,10 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.errors import DatabaseUnavailableError, RunLostError
-from rag_resources.core.messages import Message
 from rag_resources.database.faults import first_line
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 
 # A server that lost its client releases the lock within 20 s; a client notices as quickly.
 _SESSION: Mapping[str, str | int] = {
@@ -48,7 +48,7 @@ class RunLock:
             queries().hold_run_lock(self._connection, run_id=run_id)
         except psycopg.OperationalError as error:
             raise DatabaseUnavailableError(
-                Message.CONNECTION_ERROR, reason=first_line(error)
+                _("Connection error. Please try again later."), reason=first_line(error)
             ) from error
 
     @property
@@ -83,7 +83,13 @@ class RunLock:
                 another run may have claimed its months.
         """
         if not self.is_held:
-            raise RunLostError(Message.RUN_LOST.format(run_id=self.run_id), run_id=self.run_id)
+            raise RunLostError(
+                _(
+                    "The run {run_id} lost its control connection to the database and writes "
+                    "nothing more. Repeat it: it goes on where it was."
+                ).format(run_id=self.run_id),
+                run_id=self.run_id,
+            )
 
     def release(self) -> None:
         """End the session, which releases the lock."""
@@ -136,5 +142,5 @@ def held_run_locks(dsn: str, run_ids: Iterable[str]) -> frozenset[str]:
             return frozenset(run_id for (run_id,) in rows)
     except psycopg.OperationalError as error:
         raise DatabaseUnavailableError(
-            Message.CONNECTION_ERROR, reason=first_line(error)
+            _("Connection error. Please try again later."), reason=first_line(error)
         ) from error

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 
 from rag_resources.core.errors import SchemaMismatchError
-from rag_resources.core.messages import Message
 from rag_resources.database.queries import SQL, queries
+from rag_resources.languages.messages import _
 from rag_resources.packaged import product_version
 
 Connection = psycopg.Connection[Any]
@@ -51,13 +51,28 @@ class Schema:
             case SchemaState.CURRENT:
                 return None
             case SchemaState.MISSING:
-                return Message.SCHEMA_MISSING.format(**names)
+                return _(
+                    "The database does not have this program's schema yet ({expected}). Nothing "
+                    "was changed: create it with “rag up” or “make run”."
+                ).format(**names)
             case SchemaState.OLDER:
-                return Message.SCHEMA_OLDER.format(pending=", ".join(self.pending), **names)
+                return _(
+                    "The database has the schema {found} and this program (version {product}) "
+                    "uses {expected}; missing: {pending}. Nothing was changed: stop what still "
+                    "uses the former version and bring it up to date with “rag up” or “make run”."
+                ).format(pending=", ".join(self.pending), **names)
             case SchemaState.NEWER:
-                return Message.SCHEMA_NEWER.format(**names)
+                return _(
+                    "The database has the schema {found}, newer than that of this program "
+                    "(version {product}, schema {expected}). Nothing was changed: install the "
+                    "version of the program that brought it up to date, or a later one."
+                ).format(**names)
             case SchemaState.OBSOLETE:
-                return Message.SCHEMA_OBSOLETE.format(**names)
+                return _(
+                    "The database has the schema {found}, from before the first release: export "
+                    "it with “rag notes export” of the program that made it, and read the file "
+                    "with “rag ingest” into a new database."
+                ).format(**names)
 
 
 @cache

@@ -22,7 +22,6 @@ from filelock import FileLock, Timeout
 from psycopg import sql
 
 from rag_resources.core.errors import EmbeddedServerError, InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.database.account import choose_place, make_folder, server_account
 from rag_resources.database.binaries import Binaries, usable_binaries
 from rag_resources.database.cluster import ROLE, Cluster, advice
@@ -31,6 +30,7 @@ from rag_resources.database.ports import HOST, choose_port
 from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
 from rag_resources.files import write_atomically
+from rag_resources.languages.messages import _
 
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 5
@@ -46,13 +46,13 @@ MAX_NAME_BYTES = 63
 PASSWORD_BYTES = 32
 
 FILE_PROBLEMS = {
-    errno.EACCES: Message.SERVER_REASON_NO_PERMISSION,
-    errno.EPERM: Message.SERVER_REASON_NO_PERMISSION,
-    errno.ENOSPC: Message.SERVER_REASON_DISK_FULL,
-    errno.EDQUOT: Message.SERVER_REASON_DISK_FULL,
-    errno.EROFS: Message.SERVER_REASON_READ_ONLY,
-    errno.ENOTDIR: Message.SERVER_REASON_NOT_A_FOLDER,
-    errno.EEXIST: Message.SERVER_REASON_NOT_A_FOLDER,
+    errno.EACCES: _("there is no permission to read or write"),
+    errno.EPERM: _("there is no permission to read or write"),
+    errno.ENOSPC: _("the disk is full"),
+    errno.EDQUOT: _("the disk is full"),
+    errno.EROFS: _("it is on a read-only disk"),
+    errno.ENOTDIR: _("there is a file where a folder should be"),
+    errno.EEXIST: _("there is a file where a folder should be"),
 }
 
 
@@ -162,7 +162,11 @@ class EmbeddedServer:
             password = self._password(self._cluster(record))
         if record is None or password is None:
             raise EmbeddedServerError(
-                Message.SERVER_NOT_INITIALISED.format(home=self._home), home=str(self._home)
+                _(
+                    "The embedded PostgreSQL server has not been created in {home} yet: start it "
+                    "once and try again."
+                ).format(home=self._home),
+                home=str(self._home),
             )
         return f"postgresql://{ROLE}:{password}@{HOST}:{record.port}/{quote(database, safe='')}"
 
@@ -175,7 +179,11 @@ class EmbeddedServer:
         """
         if not 0 < len(name.encode()) <= MAX_NAME_BYTES or "\0" in name:
             raise InvalidParameterError(
-                Message.SERVER_DATABASE_NAME_INVALID.format(name=name), name=name
+                _(
+                    "Invalid name of a database: {name!r} (between 1 and 63 bytes, without NUL "
+                    "characters)."
+                ).format(name=name),
+                name=name,
             )
         identifier = sql.Identifier(name)
         with self._connected("postgres") as connection:
@@ -197,19 +205,32 @@ class EmbeddedServer:
             with self._connect(database) as connection:
                 yield connection
         except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported) as error:
-            raise EmbeddedServerError(Message.SERVER_WITHOUT_VECTOR, database=database) from error
+            raise EmbeddedServerError(
+                _(
+                    "The PostgreSQL programs in use lack the extension “vector” (pgvector), which "
+                    "semantic search needs: use the embedded ones or add it to those of "
+                    "RAG_POSTGRES_BIN."
+                ),
+                database=database,
+            ) from error
         except psycopg.errors.DiskFull as error:
             raise EmbeddedServerError(
-                Message.SERVER_FILE_PROBLEM.format(
-                    path=self._folder, reason=Message.SERVER_REASON_DISK_FULL
-                )
+                _(
+                    "The embedded PostgreSQL server cannot use {path}: {reason}. Check the "
+                    "permissions and the free space, or choose another working folder."
+                ).format(path=self._folder, reason=_("the disk is full"))
             ) from error
         except psycopg.OperationalError as error:
             if fault := database_fault(error):
                 raise fault from error
             port = self.status().port
             raise EmbeddedServerError(
-                Message.SERVER_NOT_RUNNING.format(port=port), database=database, port=port
+                _(
+                    "The embedded PostgreSQL server does not answer on port {port}: start it and "
+                    "try again."
+                ).format(port=port),
+                database=database,
+                port=port,
             ) from error
 
     def _connect(self, database: str) -> psycopg.Connection[Any]:
@@ -247,7 +268,12 @@ class EmbeddedServer:
             lock.acquire()
         except Timeout as error:
             raise EmbeddedServerError(
-                Message.SERVER_LOCK_TIMEOUT.format(seconds=LOCK_SECONDS, path=path), path=str(path)
+                _(
+                    "Another process has been starting or stopping the embedded PostgreSQL server "
+                    "for more than {seconds} seconds (file {path}). Wait until it ends, or close "
+                    "it, and try again."
+                ).format(seconds=LOCK_SECONDS, path=path),
+                path=str(path),
             ) from error
         try:
             if os.geteuid() == 0:
@@ -273,13 +299,17 @@ class EmbeddedServer:
         except psycopg.OperationalError as error:
             problem = str(error)
             fault = database_fault(error)
-        if fault and fault.message == Message.DATABASE_CONNECTIONS_TAKEN:
+        if fault and fault.message == _(
+            "The database server runs, but accepts no more connections: all are taken. Close "
+            "those that are not needed or raise max_connections, and try again."
+        ):
             return True
         if "password authentication failed" in problem and cluster.says_ready():
             raise EmbeddedServerError(
-                Message.SERVER_PASSWORD_REJECTED.format(
-                    path=self._password_path(cluster), role=ROLE
-                ),
+                _(
+                    "The embedded PostgreSQL server rejects the password in {path}: give the role "
+                    "{role} that password again or get the file back from a copy."
+                ).format(path=self._password_path(cluster), role=ROLE),
                 path=str(self._password_path(cluster)),
             )
         return False
@@ -301,7 +331,12 @@ class EmbeddedServer:
         if self._password(cluster) is None:
             path = self._password_path(cluster)
             raise EmbeddedServerError(
-                Message.SERVER_PASSWORD_MISSING.format(path=path, data=cluster.data), path=str(path)
+                _(
+                    "The password of the embedded PostgreSQL server is missing ({path}), but its "
+                    "data exist: get that file back from a copy, or put the folder {data} aside "
+                    "and load the notes again."
+                ).format(path=path, data=cluster.data),
+                path=str(path),
             )
         cluster.require_version(binaries)
         kept = record.port if record else None
@@ -336,9 +371,10 @@ class EmbeddedServer:
             orphans = "pre-existing shared memory block" in log
             if not orphans or time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    Message.SERVER_START_FAILED.format(
-                        advice=advice(log, cluster.data), path=cluster.log, log=log
-                    ),
+                    _(
+                        "The embedded PostgreSQL server could not start. {advice}\nLast lines of "
+                        "{path}:\n{log}"
+                    ).format(advice=advice(log, cluster.data), path=cluster.log, log=log),
                     data=str(cluster.data),
                     port=port,
                 )
@@ -359,7 +395,11 @@ class EmbeddedServer:
                 size, changed = cluster.log_size(), now
             if now - changed > QUIET_SECONDS or now - started > START_SECONDS:
                 raise EmbeddedServerError(
-                    Message.SERVER_START_TIMEOUT.format(
+                    _(
+                        "The embedded PostgreSQL server is still starting after {seconds} "
+                        "seconds. Wait a little and try again; if nothing changes, stop it and "
+                        "look at the log.\nLast lines of {path}:\n{log}"
+                    ).format(
                         seconds=round(now - started), path=cluster.log, log=cluster.log_tail()
                     ),
                     pid=pid,
@@ -386,9 +426,10 @@ class EmbeddedServer:
             else:
                 return
         raise EmbeddedServerError(
-            Message.SERVER_STOP_TIMEOUT.format(
-                pid=pid, seconds=STOP_SECONDS + IMMEDIATE_STOP_SECONDS
-            ),
+            _(
+                "The embedded PostgreSQL server (process {pid}) did not stop within {seconds} "
+                "seconds. Close the programs that use it and try again."
+            ).format(pid=pid, seconds=STOP_SECONDS + IMMEDIATE_STOP_SECONDS),
             pid=pid,
         )
 
@@ -402,5 +443,9 @@ def _file_problems(folder: Path) -> Iterator[None]:
         path = error.filename or folder
         reason = FILE_PROBLEMS.get(error.errno or 0) or error.strerror or type(error).__name__
         raise EmbeddedServerError(
-            Message.SERVER_FILE_PROBLEM.format(path=path, reason=reason), path=str(path)
+            _(
+                "The embedded PostgreSQL server cannot use {path}: {reason}. Check the "
+                "permissions and the free space, or choose another working folder."
+            ).format(path=path, reason=reason),
+            path=str(path),
         ) from error

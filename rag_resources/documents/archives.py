@@ -10,8 +10,8 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import _
 
 MAX_BYTES = 1024**3
 """Most bytes that an archive may unpack to in a process without a memory limit."""
@@ -42,13 +42,20 @@ def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
     except (*_BROKEN, KeyError, expat.ExpatError) as error:
         raise damaged(kind, error) from error
     except RuntimeError as error:  # A part that needs a password.
-        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED) from error
+        raise InvalidSourceError(
+            _("The file is protected by a password. Save a copy without it.")
+        ) from error
 
 
 def damaged(kind: str, error: Exception) -> InvalidSourceError:
     """Return the error for a file that cannot be read because of another error."""
     reason = shown(str(error) or type(error).__name__)
-    return InvalidSourceError(Message.DOCUMENT_DAMAGED.format(kind=kind, reason=reason))
+    return InvalidSourceError(
+        _(
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy."
+        ).format(kind=kind, reason=reason)
+    )
 
 
 def _check(archive: zipfile.ZipFile, kind: str) -> None:
@@ -56,14 +63,24 @@ def _check(archive: zipfile.ZipFile, kind: str) -> None:
     most = _most_bytes()
     if len(parts) > MAX_ENTRIES or sum(part.file_size for part in parts) > most:
         raise InvalidSourceError(
-            Message.READER_TOO_LARGE.format(megabytes=most // 1024**2, entries=MAX_ENTRIES)
+            _(
+                "The file would take more than {megabytes} MB uncompressed or has more than "
+                "{entries} parts. If that is expected, raise EXTRACTION__MEMORY_MB or split it."
+            ).format(megabytes=most // 1024**2, entries=MAX_ENTRIES)
         )
     for part in parts:
         path = PurePosixPath(part.filename.replace("\\", "/"))
         if ".." in path.parts or path.is_absolute():
-            raise InvalidSourceError(Message.READER_PART_NAME.format(part=shown(part.filename)))
+            raise InvalidSourceError(
+                _(
+                    "The part “{part}” has a name that is not allowed, with “..” or an absolute "
+                    "path. The file is not read."
+                ).format(part=shown(part.filename))
+            )
         if part.flag_bits & _ENCRYPTED_FLAG:
-            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
+            raise InvalidSourceError(
+                _("The file is protected by a password. Save a copy without it.")
+            )
 
 
 def _most_bytes() -> int:
@@ -106,14 +123,23 @@ def parse_xml(
     parser.buffer_text = True
     depth = 0
 
-    def forbid(*_: object) -> None:
-        raise InvalidSourceError(Message.READER_ENTITIES.format(part=shown(name)))
+    def forbid(*__: object) -> None:
+        raise InvalidSourceError(
+            _(
+                "The part {part} declares a DTD or entities, which are not read. Save the file "
+                "again with an office program."
+            ).format(part=shown(name))
+        )
 
     def opened(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
         if depth > MAX_LEVELS:
-            raise InvalidSourceError(Message.DOCUMENT_NESTED.format(levels=MAX_LEVELS))
+            raise InvalidSourceError(
+                _("It has elements inside others more than {levels} deep, the maximum.").format(
+                    levels=MAX_LEVELS
+                )
+            )
         if start:
             start(local(tag), {local(key): value for key, value in attributes.items()})
 

@@ -12,13 +12,13 @@ from datetime import UTC
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.extraction_config import ExtractionConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.documents.metadata import has_expired
 from rag_resources.files import Files
+from rag_resources.languages.messages import _
 from rag_resources.store.document_files import (
     Arrival,
     ArrivedFile,
@@ -89,7 +89,14 @@ def arrive(
         try:
             outcome = _take(database, files, each, known, tenant, source, config)
         except (InvalidSourceError, OSError) as error:
-            reason = getattr(error, "message", Message.RECORD_UNREADABLE)
+            reason = getattr(
+                error,
+                "message",
+                _(
+                    "It cannot be read. Check that it exists, is no broken link, and that there "
+                    "is permission to read."
+                ),
+            )
             report.rejected.append(RejectedRecord(each.address, reason))
             continue
         if isinstance(outcome, RejectedRecord):
@@ -114,7 +121,13 @@ def _take(
     if has_expired(found.metadata):
         if before:
             _unchanged(database, found, before, known)  # So that its notes expire, too.
-        return RejectedRecord(found.address, Message.DOCUMENT_EXPIRED)
+        return RejectedRecord(
+            found.address,
+            _(
+                "It has expired, as its metadata say (expiresAt). Change the date if it should be "
+                "read."
+            ),
+        )
     if before and before.etag == found.etag:
         return _unchanged(database, found, before, known)
     content = _read(found, config.file_mb)
@@ -156,9 +169,11 @@ def _take(
 
 def why_left_out(deleted: DeletedDocument) -> str:
     """Say when and why a person deleted a document."""
-    reason: str = Message.DOCUMENT_LEFT_OUT.format(date=deleted.deleted_at.astimezone(UTC))
+    reason: str = _("It was deleted on {date:%Y-%m-%d}.").format(
+        date=deleted.deleted_at.astimezone(UTC)
+    )
     if deleted.reason:
-        reason += Message.LEFT_OUT_REASON.format(reason=deleted.reason)
+        reason += _(" Reason: {reason}").format(reason=deleted.reason)
     return reason
 
 
@@ -195,7 +210,12 @@ def _read(found: FoundFile, megabytes: int) -> bytes:
     with found.open() as file:
         content = file.read(megabytes * 1024**2 + 1)
     if len(content) > megabytes * 1024**2:
-        raise InvalidSourceError(Message.DOCUMENT_TOO_LARGE.format(megabytes=megabytes))
+        raise InvalidSourceError(
+            _(
+                "The file takes more than {megabytes} MB. Raise EXTRACTION__FILE_MB or split the "
+                "file."
+            ).format(megabytes=megabytes)
+        )
     return content
 
 

@@ -17,12 +17,11 @@ from typing import Any, BinaryIO
 
 from rag_resources.core.documents import DocumentReader
 from rag_resources.core.errors import InvalidSourceError, RagError
-from rag_resources.core.messages import Message
 from rag_resources.core.page_json import item_to_json
 from rag_resources.core.places import Box
-from rag_resources.core.texts import to_stored
 from rag_resources.documents.frames import write_frame
 from rag_resources.documents.readers import reader_of
+from rag_resources.languages.messages import _, to_stored
 
 READ, BOXES, PICTURE = "read", "boxes", "picture"
 """The jobs."""
@@ -58,19 +57,44 @@ def _do(
     except RagError as error:
         return {"error": to_stored(error.message)}
     except MemoryError:
-        return {"error": to_stored(Message.DOCUMENT_MEMORY.format(megabytes=_megabytes(limits)))}
+        return {
+            "error": to_stored(
+                _(
+                    "Reading it takes more than {megabytes} MB of memory. Raise "
+                    "EXTRACTION__MEMORY_MB or split the file."
+                ).format(megabytes=_megabytes(limits))
+            )
+        }
     except RecursionError:
-        return {"error": to_stored(Message.DOCUMENT_NESTED.format(levels=RECURSION))}
+        return {
+            "error": to_stored(
+                _("It has elements inside others more than {levels} deep, the maximum.").format(
+                    levels=RECURSION
+                )
+            )
+        }
     except Exception as error:  # noqa: BLE001 - a defect of a reader costs this file, no other
         reason = type(error).__name__
-        return {"error": to_stored(Message.DOCUMENT_DAMAGED.format(kind=media_type, reason=reason))}
+        return {
+            "error": to_stored(
+                _(
+                    "It cannot be read as {kind}: it is damaged or of another type. Open it with "
+                    "its program and save it again, or ask for another copy."
+                ).format(kind=media_type, reason=reason)
+            )
+        }
     return {"end": True}
 
 
 def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryIO) -> None:
     for count, item in enumerate(reader.read(file)):
         if count >= most:
-            raise InvalidSourceError(Message.DOCUMENT_PAGES.format(pages=most))
+            raise InvalidSourceError(
+                _(
+                    "It has more than {pages} pages; the others are not read. Raise "
+                    "EXTRACTION__PAGES or split the file."
+                ).format(pages=most)
+            )
         write_frame(pipe, item_to_json(item))
 
 

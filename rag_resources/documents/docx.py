@@ -15,7 +15,6 @@ from selectolax.lexbor import LexborHTMLParser
 
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.documents.archives import (
     MAX_LEVELS,
     archive_of,
@@ -25,6 +24,7 @@ from rag_resources.documents.archives import (
 )
 from rag_resources.documents.html import HIDDEN, content_of
 from rag_resources.documents.reader_versions import identity_of
+from rag_resources.languages.messages import _
 
 KIND = "DOCX"
 _EQUATION = "equation"
@@ -60,7 +60,9 @@ class DocxReader:
             InvalidSourceError: It is damaged, protected by a password or malicious.
         """
         if file.read(len(_OLE)) == _OLE:
-            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
+            raise InvalidSourceError(
+                _("The file is protected by a password. Save a copy without it.")
+            )
         file.seek(0)
         with archive_of(file, KIND) as archive:
             check_parts(archive)
@@ -83,7 +85,11 @@ def _html(archive: zipfile.ZipFile, hidden: list[str]) -> str:
             external_file_access=False,
         )
     except RecursionError as error:
-        raise InvalidSourceError(Message.DOCUMENT_NESTED.format(levels=MAX_LEVELS)) from error
+        raise InvalidSourceError(
+            _("It has elements inside others more than {levels} deep, the maximum.").format(
+                levels=MAX_LEVELS
+            )
+        ) from error
     except Exception as error:  # mammoth has no errors of its own.
         raise damaged(KIND, error) from error
     return str(made.value)

@@ -5,7 +5,7 @@ import codecs
 from charset_normalizer import from_bytes
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -43,4 +43,9 @@ def decoded(content: bytes, kind: str) -> str:
 
 
 def _not_text(kind: str) -> InvalidSourceError:
-    return InvalidSourceError(Message.DOCUMENT_DAMAGED.format(kind=kind, reason="NUL"))
+    return InvalidSourceError(
+        _(
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy."
+        ).format(kind=kind, reason="NUL")
+    )

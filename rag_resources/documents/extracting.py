@@ -16,13 +16,13 @@ from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.extraction_diff import ExtractionDiff, compare_readings
-from rag_resources.core.messages import Message
 from rag_resources.core.sections import sections_of
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.extraction import extract
 from rag_resources.documents.readers import READERS, reader_of
 from rag_resources.files import Files
+from rag_resources.languages.messages import _
 from rag_resources.store.document_files import set_status
 from rag_resources.store.documents import fetch_document, list_pages, write_failure
 from rag_resources.store.extractions import (
@@ -185,7 +185,7 @@ def _read_into(
 def _silence(items: Sequence[Page | PageFailure]) -> str:
     """Return why a document without text has none, unless the notices of its pages say so."""
     said = any(isinstance(item, PageFailure) or item.text.strip() or item.notices for item in items)
-    return "" if said else Message.DOCUMENT_NO_TEXT
+    return "" if said else _("The file has no text.")
 
 
 def _difference(

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.page_json import item_from_json
 from rag_resources.core.places import Box
 from rag_resources.documents.child import BOXES, PICTURE, READ
@@ -29,7 +28,7 @@ from rag_resources.documents.frames import (
     FramesTooLargeError,
 )
 from rag_resources.documents.media_types import PDF
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import _, restored
 
 _CHILD = "rag_resources.documents.child"
 _PASSED_ON = (
@@ -69,7 +68,12 @@ def extract(
         except InvalidParameterError as error:
             raise ExtractionError(error.message) from error
         if item.number <= last or item.number > config.pages:
-            raise ExtractionError(Message.DOCUMENT_PAGES.format(pages=config.pages))
+            raise ExtractionError(
+                _(
+                    "It has more than {pages} pages; the others are not read. Raise "
+                    "EXTRACTION__PAGES or split the file."
+                ).format(pages=config.pages)
+            )
         last = item.number
         yield item
 
@@ -115,7 +119,12 @@ def _messages(
     end_at = time.monotonic() + config.timeout_s
     with _child(job, file, media_type, config, requests) as process:
         if process.stdout is None:
-            raise ExtractionError(Message.DOCUMENT_CRASHED.format(code=0))
+            raise ExtractionError(
+                _(
+                    "The process that read it was interrupted (code {code}). The pages before are "
+                    "kept."
+                ).format(code=0)
+            )
         frames = FrameReader(
             process.stdout.fileno(),
             clock=time.monotonic,
@@ -128,10 +137,16 @@ def _messages(
                     raise ExtractionError(restored(message["error"]))
                 yield message
         except FramesTooLargeError as error:
-            reason = Message.DOCUMENT_OUTPUT.format(megabytes=config.output_mb)
+            reason = _(
+                "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB or split "
+                "the file."
+            ).format(megabytes=config.output_mb)
             raise ExtractionError(reason) from error
         except FramesLateError as error:
-            reason = Message.DOCUMENT_TIMEOUT.format(seconds=config.timeout_s)
+            reason = _(
+                "It could not be read within {seconds:g} seconds. Raise EXTRACTION__TIMEOUT_S or "
+                "split the file."
+            ).format(seconds=config.timeout_s)
             raise ExtractionError(reason) from error
         except FramesCutError as error:
             raise ExtractionError(_why_it_ended(process, config)) from error
@@ -182,5 +197,10 @@ def _why_it_ended(process: "subprocess.Popen[bytes]", config: ExtractionConfig) 
         time.sleep(_POLL_S)
     code = ended.si_status if ended else 0
     if ended and ended.si_code != os.CLD_EXITED and code == signal.SIGXCPU:
-        return Message.DOCUMENT_TIMEOUT.format(seconds=config.timeout_s)
-    return Message.DOCUMENT_CRASHED.format(code=code)
+        return _(
+            "It could not be read within {seconds:g} seconds. Raise EXTRACTION__TIMEOUT_S or "
+            "split the file."
+        ).format(seconds=config.timeout_s)
+    return _(
+        "The process that read it was interrupted (code {code}). The pages before are kept."
+    ).format(code=code)

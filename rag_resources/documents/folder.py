@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 import yaml
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.quoting import printable
 from rag_resources.core.types import RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, refuse_duplicate_keys
 from rag_resources.documents.media_types import SUFFIXES, UNREAD
 from rag_resources.documents.metadata import checked_metadata
+from rag_resources.languages.messages import _
 
 SIDECARS = (".yaml", ".yml")
 """`plan.pdf.yaml` has the metadata of `plan.pdf`."""
@@ -66,7 +66,13 @@ def folder_files(
 
 def _missing(folder: Path) -> InvalidSourceError:
     path = printable(str(folder))
-    return InvalidSourceError(Message.DOCUMENTS_FOLDER.format(path=path), path=path)
+    return InvalidSourceError(
+        _(
+            "The folder of documents {path} does not exist or cannot be read. Check "
+            "DOCUMENTS_SOURCE."
+        ).format(path=path),
+        path=path,
+    )
 
 
 def _walk(
@@ -82,7 +88,13 @@ def _walk(
             target = path.resolve()
             if not target.is_relative_to(root):
                 if path.is_dir() or path.suffix.lower() in SUFFIXES:
-                    yield RejectedRecord(printable(name), Message.DOCUMENT_LINK_OUT)
+                    yield RejectedRecord(
+                        printable(name),
+                        _(
+                            "It is a link to another place, outside the folder, and is not read. "
+                            "Copy into the folder what it links to."
+                        ),
+                    )
             elif path.is_dir():
                 if target not in seen:
                     seen.add(target)
@@ -90,7 +102,13 @@ def _walk(
             elif path.suffix.lower() in SUFFIXES or path.suffix.lower() in UNREAD:
                 yield _found(path, name, pattern, root)
         except (OSError, RuntimeError):
-            yield RejectedRecord(printable(name), Message.RECORD_UNREADABLE)
+            yield RejectedRecord(
+                printable(name),
+                _(
+                    "It cannot be read. Check that it exists, is no broken link, and that there "
+                    "is permission to read."
+                ),
+            )
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -101,10 +119,16 @@ def _found(
     path: Path, name: str, pattern: PathPattern | None, root: Path
 ) -> FoundFile | RejectedRecord:
     if name != printable(name):
-        return RejectedRecord(printable(name), Message.RECORD_FILE_NAME)
+        return RejectedRecord(printable(name), _("The name is not UTF-8. Rename the file."))
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        return RejectedRecord(name, Message.RECORD_UNREADABLE)
+        return RejectedRecord(
+            name,
+            _(
+                "It cannot be read. Check that it exists, is no broken link, and that there is "
+                "permission to read."
+            ),
+        )
     try:
         own = _sidecar(path, root)
     except InvalidSourceError as error:
@@ -129,7 +153,13 @@ def _sidecar(path: Path, root: Path) -> dict[str, Any]:
         beside = path.with_name(path.name + suffix)
         if beside.is_file():
             if not beside.resolve().is_relative_to(root):
-                raise _bad_sidecar(beside, Message.DOCUMENT_LINK_OUT)
+                raise _bad_sidecar(
+                    beside,
+                    _(
+                        "It is a link to another place, outside the folder, and is not read. Copy "
+                        "into the folder what it links to."
+                    ),
+                )
             return _metadata(beside)
     return {}
 
@@ -139,12 +169,16 @@ def _metadata(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             text = file.read(MAX_SIDECAR_BYTES + 1).decode("utf-8-sig")
         if len(text) > MAX_SIDECAR_BYTES:
-            raise _bad_sidecar(path, Message.SIDECAR_LARGE.format(maximum=MAX_SIDECAR_BYTES))
+            raise _bad_sidecar(
+                path, _("they take more than {maximum} bytes.").format(maximum=MAX_SIDECAR_BYTES)
+            )
         values = load_yaml(text, prepare=refuse_duplicate_keys)
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
-        raise _bad_sidecar(path, Message.SIDECAR_YAML.format(line=line)) from error
+        raise _bad_sidecar(
+            path, _("they are not valid YAML in UTF-8 (line {line}).").format(line=line)
+        ) from error
     try:
         return checked_metadata(values)
     except InvalidSourceError as error:
@@ -152,4 +186,6 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 
 def _bad_sidecar(path: Path, reason: str) -> InvalidSourceError:
-    return InvalidSourceError(Message.SIDECAR_INVALID.format(name=path.name, reason=reason))
+    return InvalidSourceError(
+        _("The metadata of {name} cannot be used: {reason}").format(name=path.name, reason=reason)
+    )

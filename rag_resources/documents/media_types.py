@@ -10,8 +10,8 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import _
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -93,7 +93,14 @@ def media_type_of(file: BinaryIO, name: str) -> str:
         found = _text(head, suffix)
     if found is None:
         known = suffix in SUFFIXES and SUFFIXES[suffix] not in _TEXTS
-        message = Message.DOCUMENT_NOT_ITS_TYPE if known else Message.DOCUMENT_UNSUPPORTED
+        message = (
+            _(
+                "The content is not what the suffix {suffix} says. Check that the file was "
+                "downloaded whole, and rename it if it is of another type."
+            )
+            if known
+            else _("This file cannot be read ({suffix}). Read are: {suffixes}.")
+        )
         raise InvalidSourceError(
             message.format(suffix=shown(suffix or path), suffixes=" ".join(SUFFIXES)), name=name
         )
@@ -112,7 +119,7 @@ def _ends(file: BinaryIO) -> tuple[bytes, bytes]:
 
 def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
     if not head:
-        raise InvalidSourceError(Message.DOCUMENT_EMPTY)
+        raise InvalidSourceError(_("The file is empty."))
     if head.startswith(_PDF):
         return PDF
     if head.startswith(_ZIP):
@@ -120,7 +127,9 @@ def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
     if head.startswith(_OLE):
         names = head + tail + _directory(head, file)
         if _ENCRYPTED in names:
-            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
+            raise InvalidSourceError(
+                _("The file is protected by a password. Save a copy without it.")
+            )
         return None if any(name in names for name in _OTHER_STREAMS) else XLS
     # PDF readers accept some bytes before the mark.
     early = head[:_PDF_WITHIN_BYTES]

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, parse_timestamp
+from rag_resources.languages.messages import _
 
 MAX_KEYS = 100
 MAX_VALUE_CHARS = 1_000
@@ -25,7 +25,11 @@ def checked_metadata(values: Any) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, Mapping) or len(values) > MAX_KEYS:
-        raise InvalidSourceError(Message.SIDECAR_MAPPING.format(maximum=MAX_KEYS))
+        raise InvalidSourceError(
+            _(
+                "must be lines of the form “field: value” (in JSON an object), {maximum} at most."
+            ).format(maximum=MAX_KEYS)
+        )
     plain = {str(key): _plain(str(key), value) for key, value in values.items()}
     for name in EXPIRES_AT_FIELDS:
         if (value := plain.pop(name, None)) is not None:
@@ -42,7 +46,12 @@ def has_expired(metadata: Mapping[str, Any]) -> bool:
 def _moment(key: str, value: Any) -> str:
     moment = parse_timestamp(value) if isinstance(value, str) else None
     if moment is None:
-        raise InvalidSourceError(Message.RECORD_EXPIRES_AT.format(field=key, value=shown(value)))
+        raise InvalidSourceError(
+            _(
+                "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
+                "2025-03-14T18:30:00+01:00."
+            ).format(field=key, value=shown(value))
+        )
     return moment.isoformat()
 
 
@@ -56,4 +65,8 @@ def _plain(key: str, value: Any) -> Any:
     is_number = isinstance(value, int | float) and math.isfinite(value)
     if value is None or (is_number and abs(value) < 2**63):
         return value
-    raise InvalidSourceError(Message.SIDECAR_VALUE.format(key=shown(key)))
+    raise InvalidSourceError(
+        _("“{key}” must be a text, a number, a date, yes or no, or a list of them.").format(
+            key=shown(key)
+        )
+    )

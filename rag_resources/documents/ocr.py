@@ -16,7 +16,7 @@ from typing import Protocol
 from PIL.Image import Image
 
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 TIMEOUT_S = 120.0
 """A page takes one to two seconds of a processor."""
@@ -112,9 +112,18 @@ class Tesseract:
                 env={**os.environ, **_ONE_THREAD},
             )
         except subprocess.TimeoutExpired as error:
-            raise RecognitionError(Message.OCR_TIMEOUT.format(seconds=self.timeout_s)) from error
+            raise RecognitionError(
+                _(
+                    "The recognition of the text (OCR) of a page took more than {seconds:g} s."
+                ).format(seconds=self.timeout_s)
+            ) from error
         except (OSError, subprocess.CalledProcessError) as error:
-            raise RecognitionError(Message.OCR_FAILED.format(languages=self.languages)) from error
+            raise RecognitionError(
+                _(
+                    "The recognition of the text (OCR) of a page failed. Check that “tesseract” "
+                    "works and has the data of the language “{languages}”."
+                ).format(languages=self.languages)
+            ) from error
         return _words(done.stdout.decode("utf-8", "replace"))
 
 

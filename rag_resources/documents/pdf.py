@@ -16,7 +16,6 @@ from rag_resources.core.cleaning import clean
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.hyphenation import Vocabulary
-from rag_resources.core.messages import Message
 from rag_resources.documents.ocr import Recogniser, RecognitionError
 from rag_resources.documents.pdf_file import open_pdf
 from rag_resources.documents.pdf_page import (
@@ -27,6 +26,7 @@ from rag_resources.documents.pdf_page import (
     text_of,
 )
 from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
+from rag_resources.languages.messages import _
 
 _HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
 """PDFium's marks for a hyphen at the end of a line, which differ between versions."""
@@ -70,8 +70,13 @@ class PdfReader:
             try:
                 page = document[number - 1]
             except pdfium.PdfiumError:
-                code = Message.PDF_PAGE_UNREADABLE.code
-                yield PageFailure(number, code, {"number": number})
+                yield PageFailure(
+                    number,
+                    _(
+                        "Page {number} of the PDF cannot be read: it is damaged. The others are "
+                        "read."
+                    ).format(number=number),
+                )
                 continue
             try:
                 yield self._page(page, number, vocabulary, letters)
@@ -98,16 +103,20 @@ class PdfReader:
             on_page = letters_by_size(content.words)
             read = read_page(content, number, vocabulary, text_size(on_page, letters))
             letters.update(on_page)
-        except (ArithmeticError, LookupError, ValueError) as error:
+        except (ArithmeticError, LookupError, ValueError):
             # A damaged page can hold any number, such as a size of 10^300.
-            code = Message.PDF_PAGE_UNREADABLE.code
-            return PageFailure(number, code, {"number": number, "error": repr(error)})
+            return PageFailure(
+                number,
+                _(
+                    "Page {number} of the PDF cannot be read: it is damaged. The others are read."
+                ).format(number=number),
+            )
         if self._recogniser is None or NEEDS_OCR not in read.notices:
             return read
         try:
             recognised = recognised_content(page, content, self._recogniser)
         except RecognitionError as error:
-            return PageFailure(number, str(error.code), error.values)
+            return PageFailure(number, error.message)
         return read_page(recognised, number, vocabulary)
 
 

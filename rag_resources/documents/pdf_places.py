@@ -16,13 +16,13 @@ from PIL import ImageDraw
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.hyphenation import HYPHENS
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
 from rag_resources.documents.pdf_cells import in_reading_order
 from rag_resources.documents.pdf_file import open_pdf
 from rag_resources.documents.pdf_geometry import turned
 from rag_resources.documents.pdf_page import PageContent, content_of, moved
 from rag_resources.documents.pdf_words import Word
+from rag_resources.languages.messages import _
 
 DOTS_PER_INCH = 110
 """Resolution of pictures: body text can be read, and a page takes some 100 kB."""
@@ -116,7 +116,11 @@ class PdfFile:
         if 1 <= number <= len(self._document):
             with suppress(pdfium.PdfiumError):
                 return self._document[number - 1]
-        raise InvalidSourceError(Message.PDF_PAGE_UNREADABLE.format(number=number))
+        raise InvalidSourceError(
+            _(
+                "Page {number} of the PDF cannot be read: it is damaged. The others are read."
+            ).format(number=number)
+        )
 
     def _content(self, number: int) -> PageContent:
         if self._read is None or self._read[0] != number:

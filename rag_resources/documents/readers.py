@@ -9,7 +9,6 @@ from importlib import import_module
 
 from rag_resources.core.documents import DocumentReader
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.documents.media_types import (
     CSV,
     DOCX,
@@ -21,6 +20,7 @@ from rag_resources.documents.media_types import (
     XLS,
     XLSX,
 )
+from rag_resources.languages.messages import _
 
 READERS: Mapping[str, str] = {
     PDF: "pdf:PdfReader",
@@ -52,8 +52,10 @@ def reader_of(media_type: str, *, ocr: bool = False) -> DocumentReader:
 @cache
 def _built(media_type: str, ocr: bool) -> DocumentReader:
     if media_type not in READERS:
-        raise InvalidSourceError(Message.DOCUMENT_NO_READER.format(media_type=media_type))
-    module, _, name = READERS[media_type].partition(":")
+        raise InvalidSourceError(
+            _("There is no reader for {media_type}.").format(media_type=media_type)
+        )
+    module, __, name = READERS[media_type].partition(":")
     made = getattr(import_module(f"rag_resources.documents.{module}"), name)
     if not ocr:
         reader: DocumentReader = made()

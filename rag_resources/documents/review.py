@@ -8,7 +8,6 @@ from uuid import UUID
 from rag_resources.core.documents import Route
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_diff import ExtractionDiff
-from rag_resources.core.messages import Message
 from rag_resources.core.sections import is_searchable
 from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.applying import (
@@ -18,6 +17,7 @@ from rag_resources.documents.applying import (
     apply_reading,
     write_notes,
 )
+from rag_resources.languages.messages import _
 from rag_resources.store.document_list import DocumentSummary, list_documents, page_of
 from rag_resources.store.documents import (
     StoredPage,
@@ -108,7 +108,9 @@ def review_document(
     with database.transaction() as connection:
         document = lock_document(connection, document_id, tenant=tenant)
         if document is None:
-            raise InvalidParameterError(Message.DOCUMENT_BUSY)
+            raise InvalidParameterError(
+                _("Another process is working on this document. Try again in a moment.")
+            )
         if page is None:
             _decide_reading(connection, document_id, decision, tenant, report)
         else:
@@ -128,7 +130,12 @@ def _decide_reading(
 ) -> None:
     held = latest_extraction(connection, document_id, "held")
     if held is None:
-        raise InvalidParameterError(Message.DOCUMENT_NOTHING_HELD)
+        raise InvalidParameterError(
+            _(
+                "No new reading of this document waits for a decision. To decide on a page, give "
+                "--page."
+            )
+        )
     if decision is Decision.DROP:
         close_extraction(connection, held.extraction_id, "dropped")
         return

@@ -24,15 +24,14 @@ from rag_resources.core.errors import (
     InvalidParameterError,
     InvalidSourceError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable
-from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.documents.metadata import checked_metadata, has_expired
 from rag_resources.files import Files
+from rag_resources.languages.messages import _, joined
 from rag_resources.store.document_files import (
     ArrivedFile,
     DeletedDocument,
@@ -106,7 +105,12 @@ def check_upload(
     except InvalidSourceError as error:
         raise InvalidSourceError(joined(": ", ("metadata", error.message))) from error
     if has_expired(checked):
-        raise InvalidSourceError(Message.DOCUMENT_EXPIRED)
+        raise InvalidSourceError(
+            _(
+                "It has expired, as its metadata say (expiresAt). Change the date if it should be "
+                "read."
+            )
+        )
     own = PurePosixPath(printable(name.replace("\\", "/"))).name[-MAX_NAME_CHARS:] or "documento"
     owner = f"{len(tenant)} {tenant} {idempotency_key}"
     return Upload(
@@ -209,7 +213,7 @@ def register_kept(database: Database, files: Files) -> int:
         try:
             register(database, files, upload)
         except ConflictError as error:
-            _log.warning("upload_refused", upload=str(upload.upload_id), error=error.code)
+            _log.warning("upload_refused", upload=str(upload.upload_id), error=error.msgid)
         else:
             registered += 1
     return registered
@@ -241,7 +245,9 @@ def _is_kept_by_another(files: Files, upload: Upload) -> bool:
 
 
 def _conflict() -> ConflictError:
-    return ConflictError(Message.UPLOAD_KEY_REUSED)
+    return ConflictError(
+        _("Another file was uploaded with this Idempotency-Key. Use a new key for each file.")
+    )
 
 
 def _note_name(upload_id: UUID) -> str:

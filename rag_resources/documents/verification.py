@@ -10,7 +10,6 @@ from uuid import UUID
 from rag_resources.core.documents import Page, Route
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box, NoteSpan, cut_spans, read_again
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
@@ -18,6 +17,7 @@ from rag_resources.documents.extraction import extract, picture_of, read_boxes
 from rag_resources.documents.media_types import PDF
 from rag_resources.documents.pdf_places import is_same_text
 from rag_resources.files import Files
+from rag_resources.languages.messages import _
 from rag_resources.store.document_list import list_document_ids
 from rag_resources.store.documents import fetch_document, fetch_spans, list_pages
 from rag_resources.store.extractions import list_passages
@@ -186,7 +186,7 @@ def picture_of_page(
         document = fetch_document(connection, document_id)
         pages = {each.page.number: each.page for each in list_pages(connection, document_id)}
     if document is None or document.media_type != PDF:
-        raise InvalidParameterError(Message.DOCUMENT_PICTURE_PDF)
+        raise InvalidParameterError(_("There are pictures of the pages of PDF files only."))
     if boxes is None:
         read = pages.get(page)
         runs = [run for block in read.blocks for run in block.runs] if read else []

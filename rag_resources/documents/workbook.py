@@ -25,7 +25,6 @@ from python_calamine import (
 
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.number_formats import day_text, formatted
 from rag_resources.core.sheets import Merge, Row, sheet_page, truth
 from rag_resources.documents.archives import archive_of, check_parts, damaged, parse_xml
@@ -33,6 +32,7 @@ from rag_resources.documents.reader_versions import identity_of
 from rag_resources.documents.workbook_ods import is_ods, read_ods
 from rag_resources.documents.workbook_xls import CellFormats, formats_by_sheet, general
 from rag_resources.documents.workbook_xml import KIND, is_xlsx, read_xlsx
+from rag_resources.languages.messages import _
 
 _OLD_KIND = "XLS"
 _MANIFEST = "META-INF/manifest.xml"
@@ -71,9 +71,11 @@ class WorkbookReader:
 def _refuse_encrypted(archive: zipfile.ZipFile) -> None:
     """Refuse an ODS file with a password, whose parts are listed as encrypted."""
 
-    def start(tag: str, _: Mapping[str, str]) -> None:
+    def start(tag: str, __: Mapping[str, str]) -> None:
         if tag == "encryption-data":
-            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
+            raise InvalidSourceError(
+                _("The file is protected by a password. Save a copy without it.")
+            )
 
     if _MANIFEST in archive.namelist():
         parse_xml(archive, _MANIFEST, start=start)
@@ -83,7 +85,7 @@ def _read_by_calamine(file: BinaryIO) -> Iterator[Page | PageFailure]:
     file.seek(0)
     content = file.read()
     if content.startswith(_OLE) and _ENCRYPTED in content:
-        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
+        raise InvalidSourceError(_("The file is protected by a password. Save a copy without it."))
     workbook = _opened(content)
     formats = formats_by_sheet(content) if content.startswith(_OLE) else {}
     sheets = [each for each in workbook.sheets_metadata if each.typ is SheetTypeEnum.WorkSheet]
@@ -95,7 +97,7 @@ def _read_by_calamine(file: BinaryIO) -> Iterator[Page | PageFailure]:
             yield sheet_page(number, about.name, rows, _merges(sheet), hidden=hidden)
         except (CalamineError, ZipError, OSError, ValueError) as error:
             reason = damaged(_OLD_KIND, error)
-            yield PageFailure(number, str(reason.code), dict(reason.values))
+            yield PageFailure(number, reason.message)
 
 
 def _opened(content: bytes) -> CalamineWorkbook:
@@ -107,7 +109,9 @@ def _opened(content: bytes) -> CalamineWorkbook:
                 raise
             return _opened_as_xls(content)
     except PasswordError as error:
-        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED) from error
+        raise InvalidSourceError(
+            _("The file is protected by a password. Save a copy without it.")
+        ) from error
     except (CalamineError, ZipError, OSError, ValueError) as error:
         raise damaged(_OLD_KIND, error) from error
 

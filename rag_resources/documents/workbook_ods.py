@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 from rag_resources.core.documents import Page
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.number_formats import GENERAL, day_text, formatted
 from rag_resources.core.sheets import Merge, Row, sheet_page, truth
 from rag_resources.documents.archives import parse_xml
+from rag_resources.languages.messages import _
 
 MOST_CELLS = 2_000_000
 """Most cells with a value in a sheet, including repeated ones."""
@@ -224,7 +224,12 @@ class _Content:
         """
         self._count += cells
         if self._count > MOST_CELLS:
-            raise InvalidSourceError(Message.DOCUMENT_OUTPUT.format(megabytes=_MEGABYTES))
+            raise InvalidSourceError(
+                _(
+                    "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB or "
+                    "split the file."
+                ).format(megabytes=_MEGABYTES)
+            )
 
     def _value(self, cell: _Cell) -> str:
         about, shown = cell.attributes, "\n".join(cell.paragraphs).strip()

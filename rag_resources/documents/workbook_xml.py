@@ -53,7 +53,7 @@ def read_xlsx(archive: zipfile.ZipFile) -> Iterator[Page | PageFailure]:
             parse_xml(archive, part, start=sheet.start, end=sheet.end, text=sheet.text)
         except (ExpatError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
             reason = damaged(KIND, error)
-            yield PageFailure(number, str(reason.code), dict(reason.values))
+            yield PageFailure(number, reason.message)
             continue
         yield sheet_page(number, name, sheet.rows(), sheet.merges, hidden=hidden)
 

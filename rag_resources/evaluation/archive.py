@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 from rag_resources.files import Files
+from rag_resources.languages.messages import _
 
 KEPT_DAYS = 90
 """How long an evaluation keeps its questions in the database."""
@@ -75,7 +75,12 @@ def _move(connection: Connection, evaluation_id: UUID, files: Files) -> int:
         name = archive_name(evaluation_id)
         files.write(name, packed)
         if files.read(name) != packed:
-            raise RagError(Message.FILE_NOT_KEPT.format(path=files.where(name)))
+            raise RagError(
+                _(
+                    "What is read from {path} is not what was written; nothing was deleted from "
+                    "the database."
+                ).format(path=files.where(name))
+            )
         queries().delete_questions(connection, evaluation_id=evaluation_id)
     return count
 

@@ -23,12 +23,11 @@ from rag_resources.core.evidence import (
 )
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 from rag_resources.evaluation.answering import asked_question, hidden_question, told_from
 from rag_resources.evaluation.asking import ask_in_full, golden_questions
+from rag_resources.languages.messages import Text, _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.contents import count_contents, read_changes, read_contents
 from rag_resources.store.golden import locate_places
@@ -120,7 +119,13 @@ def train_calibration(
     """
     entries = golden_questions(database, tag)
     if not entries:
-        raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+        raise InvalidGoldenDatasetError(
+            _(
+                "The set of questions is empty, so there is nothing to evaluate. Import one with "
+                "“rag golden import FILE”."
+            ),
+            [],
+        )
     with database.transaction() as connection:
         count_contents(connection)
         searched = read_contents(connection, config, settings or SearchSettings())
@@ -130,7 +135,13 @@ def train_calibration(
     hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
     lost = sum(bool(outcome.degraded) for outcome in (*outcomes, *hidden))
     if lost:
-        raise DisturbedEvaluationError(Message.DISTURBANCE.format(count=lost))
+        raise DisturbedEvaluationError(
+            _(
+                "the evaluation was disturbed: questions that lacked a stage, also when repeated: "
+                "{count}; it decides nothing. If windows or vectors of its model are missing, "
+                "“rag run” makes them; otherwise evaluate again"
+            ).format(count=lost)
+        )
     found = calibrate(
         [
             *(asked_question(outcome, language) for outcome in outcomes),
@@ -172,7 +183,12 @@ def read_calibration(
     """
     stored = fetch_calibration(connection, config.config_hash)
     if stored is None:
-        return PresentCalibration(None, Message.CONFIDENCE_NONE.format())
+        return PresentCalibration(
+            None,
+            _(
+                "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+            ).format(),
+        )
     present = read_contents(connection, config, settings).contents
     moved = [item for item in moved_parts(stored.contents, present) if item.part != UNCOUNTED]
     evidence = judge_evidence(
@@ -189,5 +205,11 @@ def read_calibration(
         most=gate.changed_notes,
     )
     if evidence.is_stale:
-        return PresentCalibration(None, Message.CONFIDENCE_STALE.format())
+        return PresentCalibration(
+            None,
+            _(
+                "the notes or the model have changed since it was measured (“rag calibrate” "
+                "repeats it)"
+            ).format(),
+        )
     return PresentCalibration(stored.calibration)

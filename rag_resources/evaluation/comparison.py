@@ -30,11 +30,10 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import moved_in_words, moved_parts
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.asking import ask_in_full
+from rag_resources.languages.messages import _, joined, ngettext
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.comparison import (
     Questions,
@@ -94,7 +93,7 @@ class EvaluationComparison:
             *config_changes(_circumstances(before), _circumstances(after)),
         ]
         moved = _moved_between(before, after)
-        return [*changes, ConfigChange(Message.CHANGE_DATA, None, moved)] if moved else changes
+        return [*changes, ConfigChange(_("data"), None, moved)] if moved else changes
 
     def inferiorities(self, margin: float) -> dict[str, NonInferiority]:
         """Judge both hit rates, by metric; see `judge_inferiority`."""
@@ -149,7 +148,17 @@ def compare_evaluations(
     """
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
-            Message.COMPARISON_GOLDEN_DIFFERS.format(
+            ngettext(
+                "The two evaluations are of different sets of questions: that of “{before}”, of "
+                "{before_at:%Y-%m-%d %H:%M} UTC, has {before_count} question, and that of "
+                "“{after}”, of {after_at:%Y-%m-%d %H:%M} UTC, {after_count}. Evaluate the older "
+                "one again, or compare only the questions that they share with --common.",
+                "The two evaluations are of different sets of questions: that of “{before}”, of "
+                "{before_at:%Y-%m-%d %H:%M} UTC, has {before_count} questions, and that of "
+                "“{after}”, of {after_at:%Y-%m-%d %H:%M} UTC, {after_count}. Evaluate the older "
+                "one again, or compare only the questions that they share with --common.",
+                before.total_queries,
+            ).format(
                 before=before.configuration,
                 before_at=before.created_at.astimezone(UTC),
                 before_count=before.total_queries,
@@ -164,15 +173,22 @@ def compare_evaluations(
         questions[after.evaluation_id] = asked
     for evaluation in (before, after):
         if evaluation.is_disturbed:
-            reason = Message.DISTURBANCE.format(count=evaluation.degraded_queries)
+            reason = _(
+                "the evaluation was disturbed: questions that lacked a stage, also when repeated: "
+                "{count}; it decides nothing. If windows or vectors of its model are missing, "
+                "“rag run” makes them; otherwise evaluate again"
+            ).format(count=evaluation.degraded_queries)
             raise InvalidParameterError(
-                Message.COMPARISON_DISTURBED.format(
+                _("The evaluation {evaluation_id} is not compared: {reason}.").format(
                     evaluation_id=evaluation.evaluation_id, reason=reason
                 )
             )
         if not questions[evaluation.evaluation_id]:
             raise InvalidParameterError(
-                Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
+                _(
+                    "The questions of the evaluation {evaluation_id} were archived: only its "
+                    "means are left."
+                ).format(evaluation_id=evaluation.evaluation_id)
             )
     first, second = (questions[key] for key in ids)
     common = {
@@ -181,7 +197,7 @@ def compare_evaluations(
         if set(first[key].relevant) == set(second[key].relevant)
     }
     if not common:
-        raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
+        raise InvalidParameterError(_("There is no common question to compare."))
     left_out = len(first.keys() | second.keys()) - len(common)
     first, second = ({key: asked[key] for key in common} for asked in (first, second))
     found = tuple(flips(first, second))
@@ -221,11 +237,15 @@ def query_metrics(questions: Questions) -> QueryMetrics:
 
 
 def _not_found(connection: Connection, name: str) -> str:
-    message = Message.EVALUATION_NOT_FOUND.format(name=name)
+    message = _(
+        "There is no evaluation of “{name}”. “rag evaluate NAME” evaluates a configuration; give "
+        "the name of an evaluated one or the beginning of an evaluation's identifier (at least 6 "
+        "characters)."
+    ).format(name=name)
     names = sorted({item.configuration for item in latest_evaluations(connection)})
     if not names:
         return message
-    return joined("", (message, Message.EVALUATION_NAMES.format(names=", ".join(names))))
+    return joined("", (message, _(" Evaluated: {names}.").format(names=", ".join(names))))
 
 
 def _named(connection: Connection, name: str) -> StoredEvaluation:
@@ -233,15 +253,21 @@ def _named(connection: Connection, name: str) -> StoredEvaluation:
     if not found:
         raise InvalidParameterError(_not_found(connection, name), name=name)
     if len(found) > 1:
-        raise InvalidParameterError(Message.EVALUATION_AMBIGUOUS.format(name=name), name=name)
+        raise InvalidParameterError(
+            _(
+                "Several evaluations have an identifier that begins with “{name}”: write more "
+                "characters."
+            ).format(name=name),
+            name=name,
+        )
     return found[0]
 
 
 def _circumstances(evaluation: StoredEvaluation) -> Mapping[str, object]:
     return {
-        Message.CHANGE_MODEL_DIGEST: evaluation.model_digest,
-        Message.CHANGE_GOLDEN: evaluation.golden_hash,
-        Message.CHANGE_CHUNKING: ", ".join(evaluation.chunking_hashes),
+        _("digest of the model"): evaluation.model_digest,
+        _("set of questions"): evaluation.golden_hash,
+        _("way of chunking"): ", ".join(evaluation.chunking_hashes),
     }
 
 
@@ -296,11 +322,11 @@ def _obstacle(
 ) -> str | None:
     """Say why a former configuration cannot be asked now; None if it can."""
     if former is None:
-        return Message.SUSPECT_CONFIGURATION
+        return _("a stored configuration is no longer valid")
     if not former.needs_vectors:
         return None
     with database.transaction() as connection:
         is_there = former.model in read_present(connection).model_digests and (
             not former.searches_windows or has_windows(connection, former.model)
         )
-    return None if is_there and pipeline.has_model(former.model) else Message.SUSPECT_MODEL_GONE
+    return None if is_there and pipeline.has_model(former.model) else _("a model is gone")

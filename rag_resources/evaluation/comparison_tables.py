@@ -5,10 +5,8 @@ from uuid import UUID
 
 from rag_resources.core.attribution import Attribution, Flip
 from rag_resources.core.comparison import Comparison
-from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import DEPTH
 from rag_resources.core.tables import ReportTable
-from rag_resources.core.texts import Text
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.summary import (
     ANSWER_METRIC_WORDS,
@@ -16,6 +14,8 @@ from rag_resources.evaluation.summary import (
     p_value_in_words,
     value_in_words,
 )
+from rag_resources.languages.labels import METRIC_WORDS
+from rag_resources.languages.messages import Text, _
 
 SHOWN_NEWCOMERS = 3
 _WORDS: Mapping[str, str] = {**METRIC_WORDS, **ANSWER_METRIC_WORDS}
@@ -26,13 +26,13 @@ def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
     return ReportTable(
         title,
         (
-            Message.COLUMN_METRIC,
-            Message.COLUMN_BEFORE,
-            Message.COLUMN_AFTER,
-            Message.COLUMN_DIFFERENCE,
-            Message.COLUMN_INTERVAL,
-            Message.COLUMN_P_ADJUSTED,
-            Message.COLUMN_VERDICT,
+            _("Metric"),
+            _("Before"),
+            _("After"),
+            _("Change"),
+            _("95 % CI"),
+            _("p (Holm)"),
+            _("Verdict"),
         ),
         tuple(
             (
@@ -53,7 +53,7 @@ def changes_table(found: EvaluationComparison) -> ReportTable:
     """Return a row per field of the configuration, or of the index, that changed."""
     return ReportTable(
         "",
-        (Message.COLUMN_FIELD, Message.COLUMN_BEFORE, Message.COLUMN_AFTER),
+        (_("Field"), _("Before"), _("After")),
         tuple(
             (item.field, value_in_words(item.before), value_in_words(item.after))
             for item in found.changes
@@ -66,10 +66,10 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
     return ReportTable(
         "",
         (
-            Message.COLUMN_QUESTION,
-            Message.COLUMN_RANK,
-            Message.COLUMN_RELEVANT_NOTES,
-            Message.COLUMN_INSTEAD,
+            _("Question"),
+            _("Rank"),
+            _("Relevant notes"),
+            _("Instead"),
         ),
         tuple(
             (
@@ -87,7 +87,7 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
 def _instead(found: EvaluationComparison, flip: Flip) -> str:
     """Name what came in the place of a relevant note; a dash if the question was gained."""
     names = ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS]))
-    return names or (Message.CITED_NOTHING if flip.is_lost else "–")
+    return names or (_("nothing") if flip.is_lost else "–")
 
 
 def rank_in_words(rank: int | None) -> str:
@@ -100,18 +100,24 @@ def ranks_in_words(flip: Flip) -> str:
     ranks = f"{rank_in_words(flip.before.rank)} → {rank_in_words(flip.after.rank)}"
     if not flip.is_served_only:
         return ranks
-    message = Message.RANKS_SERVED_LOST if flip.is_lost else Message.RANKS_SERVED_GAINED
+    message = _("{ranks} (@final: lost)") if flip.is_lost else _("{ranks} (@final: gained)")
     return message.format(ranks=ranks)
 
 
 def attribution_in_words(found: Attribution) -> Text:
     """Say how many lost questions the former configuration finds; see `Attribution`."""
     if not found.lost:
-        return Message.ATTRIBUTION_NOTHING.format()
+        return _("No question was lost.").format()
     if found.obstacle:
-        return Message.ATTRIBUTION_UNASKED.format(lost=found.lost, reason=found.obstacle)
+        return _(
+            "Lost questions: {lost}. They cannot be asked again under the former configuration: "
+            "{reason}."
+        ).format(lost=found.lost, reason=found.obstacle)
     configuration, data = len(found.by_configuration), len(found.by_data)
-    return Message.ATTRIBUTION_FOUND.format(lost=found.lost, configuration=configuration, data=data)
+    return _(
+        "Lost questions: {lost}. Asked again under the former configuration, the configuration "
+        "lost {configuration} and the data {data}."
+    ).format(lost=found.lost, configuration=configuration, data=data)
 
 
 def note_names(found: EvaluationComparison, notes: Iterable[UUID]) -> list[str]:

@@ -20,9 +20,9 @@ from rag_resources.core.experiment import (
     parse_experiment,
     split_questions,
 )
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.golden import list_golden
 
@@ -50,7 +50,7 @@ def load_experiment(path: Path) -> Experiment:
     Raises:
         InvalidConfigurationError: The file cannot be read or is invalid; all problems are named.
     """
-    raw = read_yaml(path, headline=Message.INVALID_EXPERIMENT.format(origin=path))
+    raw = read_yaml(path, headline=_("The experiment {origin} is not valid.").format(origin=path))
     return parse_experiment(raw, origin=str(path))
 
 
@@ -81,9 +81,13 @@ def run_experiment(
     with database.transaction() as connection:
         entries = list_golden(connection)
     if len(entries) < experiment.selection.folds:
-        message = Message.EXPERIMENT_TOO_FEW.format(
-            count=len(entries), needed=experiment.selection.folds
-        )
+        message = ngettext(
+            "There is {count} question, and at least {needed} are needed to choose with some and "
+            "judge with others.",
+            "There are {count} questions, and at least {needed} are needed to choose with some "
+            "and judge with others.",
+            len(entries),
+        ).format(count=len(entries), needed=experiment.selection.folds)
         raise InvalidGoldenDatasetError(message, [])
     searching = {item.model: item for item in configurations.values() if item.uses_vectors}
     for config in searching.values():
@@ -96,9 +100,16 @@ def run_experiment(
             database, pipeline, name, config, store=False, progress=progress
         ).summary
         if degraded := summaries[name].degraded_queries:
-            reason = Message.DISTURBANCE.format(count=degraded)
+            reason = _(
+                "the evaluation was disturbed: questions that lacked a stage, also when repeated: "
+                "{count}; it decides nothing. If windows or vectors of its model are missing, "
+                "“rag run” makes them; otherwise evaluate again"
+            ).format(count=degraded)
             raise DisturbedEvaluationError(
-                Message.EXPERIMENT_DISTURBED.format(name=name, reason=reason), name=name
+                _("The experiment chooses nothing: with “{name}”, {reason}.").format(
+                    name=name, reason=reason
+                ),
+                name=name,
             )
     metric = experiment.selection.metric
     results = {name: _query_metrics(summary) for name, summary in summaries.items()}

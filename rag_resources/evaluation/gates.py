@@ -14,8 +14,6 @@ from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
 from rag_resources.core.graph_gate import MULTI, SINGLE, GraphVerdict, judge_graph
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
@@ -31,6 +29,7 @@ from rag_resources.evaluation.summary import (
     loss_in_words,
     silence_in_words,
 )
+from rag_resources.languages.messages import _, joined
 from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.evaluations import list_evaluations
 from rag_resources.store.golden import list_golden
@@ -85,15 +84,22 @@ class Against:
     def in_words(self) -> str:
         """Say in Spanish what it is compared with, and with which result for each metric."""
         if self.outdated:
-            return Message.REGRESSION_OUTDATED.format(reason=self.outdated)
+            return _("For now it {reason}.").format(reason=self.outdated)
         hits = self.found.hits(HITS)
-        counted = Message.COMPARE_FLIPS.format(lost=hits.lost, gained=hits.gained)
+        counted = _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(
+            lost=hits.lost, gained=hits.gained
+        )
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
         verdict = joined(" ", [counted, *said])
         if self.own_past:
             moment = self.own_past.created_at.astimezone(UTC)
-            return Message.REGRESSION_AGAINST_ITSELF.format(moment=moment, verdict=verdict)
-        return Message.REGRESSION_AGAINST.format(name=self.name, verdict=verdict)
+            return _(
+                "It is the one that serves. Against its evaluation of {moment:%Y-%m-%d %H:%M} "
+                "UTC, since which it must not get worse: {verdict}"
+            ).format(moment=moment, verdict=verdict)
+        return _("Against “{name}”, which serves: {verdict}").format(
+            name=self.name, verdict=verdict
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,11 @@ class Gates:
         """Say in Spanish why nothing can be concluded; None if every question was asked in full."""
         if not self.evaluation.is_disturbed:
             return None
-        return Message.DISTURBANCE.format(count=self.evaluation.degraded_queries)
+        return _(
+            "the evaluation was disturbed: questions that lacked a stage, also when repeated: "
+            "{count}; it decides nothing. If windows or vectors of its model are missing, “rag "
+            "run” makes them; otherwise evaluate again"
+        ).format(count=self.evaluation.degraded_queries)
 
     @property
     def description(self) -> str:
@@ -179,7 +189,7 @@ class Gates:
         said = gate_in_words(self.hit_rate, self.evaluation.total_queries)
         if self.evidence.is_current:
             return said
-        return Message.EVIDENCE_AND_GATE.format(
+        return _("Evaluation {evidence}. Then: {verdict}").format(
             evidence=evidence_in_words(self.evidence), verdict=said
         )
 
@@ -188,17 +198,19 @@ class Gates:
         """Say in Spanish why the figures are stale; None if they are not."""
         if self.evidence.state is not EvidenceState.STALE:
             return None
-        return Message.REFUSED_STALE.format(reasons=self.evidence.explanation)
+        return _("its last evaluation is stale: {reasons}").format(
+            reasons=self.evidence.explanation
+        )
 
     @property
     def shortfall(self) -> str | None:
         """Say in Spanish which blocking threshold is not reached; None if all are."""
         if self.config.hit_rate_blocks and self.hit_rate.state is GateState.FAIL:
-            return Message.REFUSED_HIT_RATE.format(
-                hit_rate=self.hit_rate.hit_rate, threshold=self.hit_rate.threshold
-            )
+            return _(
+                "it does not pass the gate, Hit_Rate@10 = {hit_rate:.3f} < {threshold:g}"
+            ).format(hit_rate=self.hit_rate.hit_rate, threshold=self.hit_rate.threshold)
         if self.config.latency_blocks and self.latency is GateState.FAIL:
-            return Message.REFUSED_LATENCY.format(
+            return _("it does not pass the gate, p95 = {p95_ms:.0f} ms ≥ {limit_ms:.0f} ms").format(
                 p95_ms=self.evaluation.latency_p95_ms, limit_ms=self.config.latency_p95_ms
             )
         return self._shortfall_of_answers
@@ -206,9 +218,13 @@ class Gates:
     @property
     def _shortfall_of_answers(self) -> str | None:
         if self.config.citation_precision_blocks and self.citations is GateState.FAIL:
-            return Message.REFUSED_ANSWERS.format(reason=self.citations_in_words)
+            return _("it does not pass the gate of answers: {reason}").format(
+                reason=self.citations_in_words
+            )
         if self.config.false_answers_blocks and self.silence is GateState.FAIL:
-            return Message.REFUSED_ANSWERS.format(reason=self.silence_in_words)
+            return _("it does not pass the gate of answers: {reason}").format(
+                reason=self.silence_in_words
+            )
         return None
 
     @property
@@ -226,8 +242,12 @@ class Gates:
         verdict = joined("; ", lost)
         if past := self.against.own_past:
             moment = past.created_at.astimezone(UTC)
-            return Message.REFUSED_REGRESSION_OF_ITSELF.format(moment=moment, verdict=verdict)
-        return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=verdict)
+            return _(
+                "it is worse than in its evaluation of {moment:%Y-%m-%d %H:%M} UTC: {verdict}"
+            ).format(moment=moment, verdict=verdict)
+        return _("it is worse than “{name}”, which serves: {verdict}").format(
+            name=self.against.name, verdict=verdict
+        )
 
     @property
     def incomparable(self) -> str | None:
@@ -240,7 +260,9 @@ class Gates:
         """Say in Spanish why the graph does not improve the results, if that blocks; else None."""
         if not self.config.graph_blocks or self.graph is None or self.graph.reason is None:
             return None
-        return Message.REFUSED_GRAPH.format(reason=self.graph.reason)
+        return _("it does not pass the gate of the graph: {reason}").format(
+            reason=self.graph.reason
+        )
 
     @property
     def obstacle(self) -> str | None:
@@ -315,9 +337,11 @@ def outdated_reference(
     evidence = read_evidence(connection, serving, config, gate=gate, settings=settings)
     if evidence.state is not EvidenceState.STALE:
         return None
-    return Message.REFUSED_SERVING_STALE.format(
-        name=serving.configuration, reasons=evidence.explanation
-    )
+    return _(
+        "cannot be compared with “{name}”, which serves, because the figures of that "
+        "configuration are stale ({reasons}); a promotion (“rag promote”) measures them again "
+        "before it decides"
+    ).format(name=serving.configuration, reasons=evidence.explanation)
 
 
 def read_graph_verdict(
@@ -345,13 +369,19 @@ def read_graph_verdict(
     without = config.without_graph
     found = list_evaluations(connection, config_hash=without.config_hash, limit=1)
     if not found or found[0].is_disturbed or found[0].golden_hash != evaluation.golden_hash:
-        return GraphVerdict(reason=Message.GRAPH_WITHOUT_REFERENCE.format())
+        return GraphVerdict(
+            reason=_(
+                "there is nothing to compare the graph with: first evaluate, with the same "
+                "questions, the same configuration with graph.enabled: false"
+            ).format()
+        )
     evidence = read_evidence(connection, found[0], without, gate=gate, settings=settings)
     if evidence.is_stale:
         return GraphVerdict(
-            reason=Message.GRAPH_REFERENCE_STALE.format(
-                name=found[0].configuration, reasons=evidence.explanation
-            )
+            reason=_(
+                "the evaluation without the graph (“{name}”) no longer holds, evaluate it again: "
+                "{reasons}"
+            ).format(name=found[0].configuration, reasons=evidence.explanation)
         )
     ids = (found[0].evaluation_id, evaluation.evaluation_id)
     questions = evaluated_questions(connection, ids)

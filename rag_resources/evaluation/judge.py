@@ -27,7 +27,7 @@ from rag_resources.core.judging import (
     middle_judgement,
     relevance,
 )
-from rag_resources.languages.prompts import prompt
+from rag_resources.prompts import prompt
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import Embedder, LanguageModel
 

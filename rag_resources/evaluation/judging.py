@@ -25,8 +25,8 @@ from rag_resources.core.judging import (
     JudgeSummary,
     summarize_judgements,
 )
-from rag_resources.core.messages import Message
 from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
+from rag_resources.languages.messages import _
 from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.resilience.breakers import CircuitBreaker
@@ -92,9 +92,13 @@ def build_judging(
     if name == EmbeddedJudge.name:
         return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency, language)
     if name != LanguageModelJudge.name:
-        raise InvalidParameterError(Message.JUDGE_UNKNOWN.format(name=name), judge=name)
+        raise InvalidParameterError(
+            _("“{name}” is no judge. There are: embedded and llm.").format(name=name), judge=name
+        )
     if language_model is None:
-        raise InvalidParameterError(Message.JUDGE_NEEDS_LANGUAGE_MODEL, judge=name)
+        raise InvalidParameterError(
+            _("The judge “llm” needs a language model: set LLM_MODEL."), judge=name
+        )
     return Judging(answerer, LanguageModelJudge(language_model, samples), concurrency, language)
 
 
@@ -143,7 +147,11 @@ def _judged(judging: Judging, outcome: QueryOutcome) -> JudgedAnswer | None:
             answered=answer is not None,
             error=type(error).__name__,
         )
-        reason = Message.JUDGE_FAILED if answer else Message.ANSWER_FAILED
+        reason = (
+            _("The answer could not be judged: {reason}")
+            if answer
+            else _("The answer could not be written: {reason}")
+        )
         return JudgedAnswer(answer, None, reason.format(reason=error.message))
 
 

@@ -9,12 +9,12 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingErr
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import Answering, evaluate_answers
 from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.comparison import Questions, unstored_questions
 from rag_resources.store.contents import count_contents, forget_contents, read_contents
@@ -90,14 +90,29 @@ def evaluate(
         model = fetch_model(connection, config.model)
         lacks_windows = config.searches_windows and not has_windows(connection, config.model)
     if not entries:
-        raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+        raise InvalidGoldenDatasetError(
+            _(
+                "The set of questions is empty, so there is nothing to evaluate. Import one with "
+                "“rag golden import FILE”."
+            ),
+            [],
+        )
     if model is None and config.uses_vectors:
         raise ModelMissingError(
-            Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
+            _(
+                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+                "asset embeddings/{model} (if it does not exist, first add the model to "
+                "EMBEDDING_MODELS and restart) or choose another configuration."
+            ).format(model=config.model),
+            model=config.model,
         )
     if lacks_windows:  # Every question would wait for its deadline, and nothing be concluded.
         raise ModelMissingError(
-            Message.WINDOWS_NOT_INDEXED.format(model=config.model), model=config.model
+            _(
+                "The model “{model}” does not have windows yet: “rag run” makes them, or "
+                "materialize windows/{model} in the UI."
+            ).format(model=config.model),
+            model=config.model,
         )
     outcomes = ask_in_full(pipeline, config, entries, places=places, progress=progress)
     timings = time_questions(pipeline, config, entries, progress=progress)

@@ -15,9 +15,9 @@ from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInfe
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
-from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.labels import METRIC_WORDS
+from rag_resources.languages.messages import Text, _, joined, ngettext
 
 
 def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str]]:
@@ -50,12 +50,12 @@ def comparison_table(
     return ReportTable(
         title,
         (
-            Message.COLUMN_CONFIGURATION,
+            _("Configuration"),
             *("@1", "@3", "@5", "@10"),
-            Message.COLUMN_INTERVAL,
+            _("95 % CI"),
             "@final",
             *("MRR", "nDCG@10", "p50/p95 ms"),
-            Message.COLUMN_GATE,
+            _("Gate"),
         ),
         tuple(
             (
@@ -81,46 +81,52 @@ def comparison_markdown(
 ) -> str:
     """Return the table in Markdown."""
     if not evaluations:
-        return Message.NO_EVALUATIONS
+        return _("There are no evaluations yet.")
     return comparison_table(evaluations, gate, evidence).markdown()
 
 
 GATE_WORDS = {
-    "pass": Message.GATE_PASS,
-    "inconclusive": Message.GATE_INCONCLUSIVE,
-    "fail": Message.GATE_FAIL,
-    "disturbed": Message.GATE_DISTURBED,
+    "pass": _("passes"),
+    "inconclusive": _("passes, not for certain"),
+    "fail": _("fails"),
+    "disturbed": _("disturbed"),
 }
 
 
 EVIDENCE_WORDS = {
-    EvidenceState.CURRENT: Message.EVIDENCE_CURRENT,
-    EvidenceState.AGED: Message.EVIDENCE_AGED,
-    EvidenceState.STALE: Message.EVIDENCE_STALE,
+    EvidenceState.CURRENT: _("current"),
+    EvidenceState.AGED: _("aged"),
+    EvidenceState.STALE: _("stale"),
 }
 
 
 VERDICT_WORDS = {
-    Verdict.BETTER: Message.VERDICT_BETTER,
-    Verdict.WORSE: Message.VERDICT_WORSE,
-    Verdict.NO_EVIDENCE: Message.VERDICT_NO_EVIDENCE,
+    Verdict.BETTER: _("better"),
+    Verdict.WORSE: _("worse"),
+    Verdict.NO_EVIDENCE: _("no evidence"),
 }
 
 ANSWER_METRIC_WORDS = {
-    CITATION_PRECISION: Message.METRIC_CITATION_PRECISION,
-    CITATION_RECALL: Message.METRIC_CITATION_RECALL,
-    FIRST_CITATION: Message.METRIC_FIRST_CITATION,
-    SUPPORT: Message.METRIC_SUPPORT,
+    CITATION_PRECISION: _("Citation precision"),
+    CITATION_RECALL: _("Citation recall"),
+    FIRST_CITATION: _("First citation right"),
+    SUPPORT: _("Supported sentences"),
 }
 
 _GROUP_WORDS = {
-    "category": Message.GROUP_CATEGORY,
-    "difficulty": Message.GROUP_DIFFICULTY,
+    "category": _("category {name}"),
+    "difficulty": _("difficulty {name}"),
 }
 
 _INFERIORITY_WORDS = {
-    Inferiority.NON_INFERIOR: Message.INFERIORITY_NON_INFERIOR,
-    Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
+    Inferiority.NON_INFERIOR: _(
+        "{metric} is not worse by more than {points:g} points (90 % CI of the difference: "
+        "{low:+.3f} to {high:+.3f})."
+    ),
+    Inferiority.UNDECIDED: _(
+        "It cannot be said whether {metric} is worse by more than {points:g} points (90 % CI of "
+        "the difference: {low:+.3f} to {high:+.3f}): more questions are needed."
+    ),
 }
 
 
@@ -134,8 +140,11 @@ def citations_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:
     """Say how many of the citations are right, and how many should be."""
     found = figures.citation_precision if figures else None
     if found is None:
-        return Message.GATE_ANSWERS_UNMEASURED.format()
-    return Message.GATE_CITATIONS.format(
+        return _("no answers were measured").format()
+    return _(
+        "citation precision {precision:.3f} (95 % CI: {low:.3f}–{high:.3f}); threshold "
+        "{threshold:g}"
+    ).format(
         precision=found.mean, low=found.low, high=found.high, threshold=gate.citation_precision
     )
 
@@ -144,8 +153,12 @@ def silence_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:
     """Say how often an answer is false or missing, and how often it may be."""
     false, missed = (figures.false_answers, figures.misses) if figures else (None, None)
     if false is None or missed is None:
-        return Message.GATE_SILENCE_UNMEASURED.format()
-    return Message.GATE_SILENCE.format(
+        return _("there are too few questions to measure silence").format()
+    return _(
+        "without their notes {false_answers:.0f} % of the questions are answered (95 % CI: "
+        "{low:.0f}–{high:.0f}; limit {limit:.0f} %), while {misses:.0f} % of those with an answer "
+        "are not"
+    ).format(
         false_answers=100 * false.mean,
         low=100 * false.low,
         high=100 * false.high,
@@ -171,7 +184,13 @@ def evidence_in_words(evidence: Evidence) -> str:
 
 def gate_in_words(verdict: GateVerdict, queries: int) -> str:
     """Explain the gate's verdict: by which numbers, and how many questions would settle it."""
-    described = Message.GATE_DESCRIPTION.format(
+    described = ngettext(
+        "{state}: Hit_Rate@10 = {hit_rate:.3f} (95 % interval: {low:.3f}–{high:.3f}; {queries} "
+        "question; threshold {threshold:g})",
+        "{state}: Hit_Rate@10 = {hit_rate:.3f} (95 % interval: {low:.3f}–{high:.3f}; {queries} "
+        "questions; threshold {threshold:g})",
+        queries,
+    ).format(
         state=GATE_WORDS[verdict.state],
         hit_rate=verdict.hit_rate,
         low=verdict.interval.low,
@@ -180,7 +199,11 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
         threshold=verdict.threshold,
     )
     if verdict.queries_to_settle:
-        described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
+        described += ngettext(
+            "; at least {more} more question would be needed to confirm it",
+            "; at least {more} more questions would be needed to confirm it",
+            verdict.queries_to_settle,
+        ).format(more=verdict.queries_to_settle)
     return described
 
 
@@ -199,7 +222,17 @@ def inferiority_in_words(judged: NonInferiority, metric: str = HITS) -> str:
 def loss_in_words(judged: NonInferiority, metric: str) -> str:
     """Say how a hit rate fell, as a part of a sentence."""
     is_certain = judged.interval.high < -judged.margin
-    template = Message.LOSS_BEYOND if is_certain else Message.LOSS
+    template = (
+        _(
+            "{metric} is worse, by more than {points:g} points (90 % CI of the difference: "
+            "{low:+.3f} to {high:+.3f})"
+        )
+        if is_certain
+        else _(
+            "{metric} is worse, perhaps by more than {points:g} points (90 % CI of the "
+            "difference: {low:+.3f} to {high:+.3f})"
+        )
+    )
     return template.format(**_fall(judged, metric))
 
 
@@ -225,7 +258,17 @@ def comparison_sentence(comparison: Comparison, metric: str) -> str:
         (each for each in comparison.metrics if each.metric == metric), comparison.metrics[0]
     )
     is_evidence = item.verdict is not Verdict.NO_EVIDENCE
-    said = Message.COMPARE_SENTENCE if is_evidence else Message.COMPARE_SENTENCE_NO_EVIDENCE
+    said = (
+        _(
+            "{metric} {before:.3f} → {after:.3f} ({low:+.3f} … {high:+.3f}, p {p_value}): "
+            "{verdict} than the one it started from."
+        )
+        if is_evidence
+        else _(
+            "{metric} {before:.3f} → {after:.3f} ({low:+.3f} … {high:+.3f}, p {p_value}): no "
+            "evidence that it differs from the one it started from."
+        )
+    )
     return said.format(
         metric=METRIC_WORDS[item.metric],
         before=item.before,

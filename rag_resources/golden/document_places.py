@@ -10,11 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.golden_places import could_name_a_note, occurrences_of
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 from rag_resources.store.notes import uuid_or_none
 
 
@@ -131,7 +131,9 @@ def _with_notes(
             continue
         found = _find(connection, place, tenant)
         if isinstance(found, str):
-            problems.append(Message.GOLDEN_PLACE.format(position=position, problem=found))
+            problems.append(
+                _("places[{position}]: {problem}").format(position=position, problem=found)
+            )
             continue
         text = place["text"]
         note = str(found.note_id)
@@ -154,24 +156,32 @@ def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Fou
         or not isinstance(text, str)
         or is_blank(text)
     ):
-        return Message.GOLDEN_PAGE_SHAPE
+        return _("is not an object with “document”, “page” (a number) and “text”")
     runs = find_page_runs(connection, str(document), page, tenant=tenant)
     if not runs:
-        return Message.GOLDEN_PAGE_ABSENT.format(document=shown(document), page=page)
+        return _("no note comes from page {page} of “{document}”; see `rag document list`").format(
+            document=shown(document), page=page
+        )
     everywhere, start = _occurrences(text, runs), place.get("start")
     found = [each for each in everywhere if start is None or each.page_offset == start]
     if len(found) == 1:
         return found[0]
     if found:
-        return Message.GOLDEN_PAGE_REPEATED.format(text=shown(text), count=len(found))
+        return _(
+            "the text “{text}” is {count} times on the page; say which with “start”, its position "
+            "on the page"
+        ).format(text=shown(text), count=len(found))
     named = {"text": shown(text), "page": page, "document": shown(document)}
     if everywhere:
         offsets = ", ".join(str(each.page_offset) for each in everywhere)
-        return Message.GOLDEN_PAGE_START.format(**named, start=shown(start), offsets=offsets)
-    told = Message.GOLDEN_PAGE_TEXT_ABSENT.format(**named)
+        return _(
+            "the text “{text}” does not begin at {start} of page {page} of “{document}” but at "
+            "{offsets}"
+        ).format(**named, start=shown(start), offsets=offsets)
+    told = _("the text “{text}” is not on page {page} of “{document}”").format(**named)
     for near in range(max(1, page - NEAR_PAGES), page + NEAR_PAGES + 1):
         if _occurrences(text, find_page_runs(connection, str(document), near, tenant=tenant)):
-            return told + Message.GOLDEN_PAGE_NEAR.format(page=near)
+            return told + _("; it is on {page}").format(page=near)
     return told
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
 from rag_resources.core.golden import GoldenEntry, parse_entry
 from rag_resources.core.golden_places import could_name_a_note
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import _
 from rag_resources.store.golden import (
     delete_golden,
     list_golden,
@@ -31,7 +31,14 @@ def find_entry(entries: Sequence[GoldenEntry], prefix: str) -> GoldenEntry:
     found = [entry for entry in entries if str(entry.golden_id).startswith(prefix.strip().lower())]
     if len(found) == 1:
         return found[0]
-    message = Message.GOLDEN_ID_AMBIGUOUS if found else Message.GOLDEN_ID_UNKNOWN
+    message = (
+        _("{count} questions have an identifier that begins with “{prefix}”. Write more digits.")
+        if found
+        else _(
+            "No question has an identifier that begins with “{prefix}”. See them with “rag golden "
+            "list”."
+        )
+    )
     raise InvalidParameterError(message.format(prefix=prefix, count=len(found)))
 
 
@@ -127,11 +134,21 @@ def _write(
     )
     for other in others:
         if entry.normalized_query == other.normalized_query or entry.golden_id == other.golden_id:
-            repeated = Message.GOLDEN_REPEATED.format(golden_id=other.golden_id)
-            raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, [repeated])
+            repeated = _(
+                "the question is already in the set ({golden_id}; capitals and accents do not "
+                "count)"
+            ).format(golden_id=other.golden_id)
+            raise InvalidGoldenDatasetError(
+                _("The question is not valid; nothing was changed:"), [repeated]
+            )
         if entry.golden_id is None and entry.folded_query == other.folded_query:
-            alike = Message.GOLDEN_ALIKE_STORED.format(golden_id=other.golden_id)
-            raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, [alike])
+            alike = _(
+                "the question is already in the set ({golden_id}; capitals and accents do not "
+                "count)"
+            ).format(golden_id=other.golden_id)
+            raise InvalidGoldenDatasetError(
+                _("The question is not valid; nothing was changed:"), [alike]
+            )
     write_golden(connection, [entry], replace=False, origin=origin)
     written = {each.normalized_query: each for each in list_golden(connection)}
     return written[entry.normalized_query]

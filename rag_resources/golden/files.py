@@ -18,12 +18,12 @@ from rag_resources.core.errors import (
 from rag_resources.core.golden import GoldenEntry, parse_golden, unknown_keys
 from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
-from rag_resources.core.messages import Message
 from rag_resources.core.text import normalize_query
 from rag_resources.core.validation import describe_problems
 from rag_resources.database.pool import Connection, Database
 from rag_resources.files import PRIVATE, set_aside, write_atomically
 from rag_resources.golden.document_places import name_notes_of_pages
+from rag_resources.languages.messages import _
 from rag_resources.store.golden import (
     GoldenImport,
     import_entries,
@@ -69,9 +69,15 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
     given = load_json(path)
     raw, drafts = without_drafts(given)
     with database.transaction() as connection:
-        _, notes = list_notes(connection, tenant=tenant, limit=1)
+        __, notes = list_notes(connection, tenant=tenant, limit=1)
         if not notes:
-            raise InvalidGoldenDatasetError(Message.GOLDEN_NO_NOTES_YET.format(path=path), [])
+            raise InvalidGoldenDatasetError(
+                _(
+                    "There is no note yet to check {path} against. Ingest yours first: “rag run”, "
+                    "or “rag ingest FOLDER”."
+                ).format(path=path),
+                [],
+            )
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
         may_be_empty = bool(orphaned or drafts)
         entries = _parse(connection, raw, str(path), tenant, may_be_empty=may_be_empty)
@@ -193,11 +199,21 @@ def export_golden(
     try:
         if path.is_file() and path.read_bytes() != text.encode():
             if not force:
-                raise InvalidParameterError(Message.GOLDEN_EXPORT_EXISTS.format(path=path))
+                raise InvalidParameterError(
+                    _(
+                        "{path} exists with other content and was left alone: it may have drafts, "
+                        "or questions that were not imported. Choose another name, or add "
+                        "--force, which replaces it and keeps the former one."
+                    ).format(path=path)
+                )
             set_aside(path)
         write_atomically(path, text, mode=PRIVATE)
     except OSError as error:
-        raise InvalidSourceError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
+        raise InvalidSourceError(
+            _(
+                "{path} cannot be written: check the folder, the permissions and the free space."
+            ).format(path=path)
+        ) from error
     return len(entries)
 
 
@@ -232,14 +248,21 @@ def _parse(
         content_of=lambda found: note_content(connection, found),
     )
     if not entries and not may_be_empty:  # importing no entries would delete all others
-        raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=name), [])
+        raise InvalidGoldenDatasetError(
+            _("{path} has no question; nothing was changed.").format(path=name), []
+        )
     return entries
 
 
 def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
     version = find_version(golden_versions(connection), moment)
     if version is None:
-        raise InvalidParameterError(Message.GOLDEN_NO_HISTORY.format(moment=moment))
+        raise InvalidParameterError(
+            _(
+                "The history has no set of “{moment}”. Give a date since the first version, such "
+                "as 2025-03-14T18:30, or the hash of an evaluation."
+            ).format(moment=moment)
+        )
     return sorted(version.entries, key=lambda entry: entry.normalized_query)
 
 
@@ -258,19 +281,27 @@ def load_json(path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidGoldenDatasetError(
-            Message.GOLDEN_INVALID.format(origin=path), [_json_problem(text, error)]
+            _("The set of questions is not valid ({origin}); nothing was changed:").format(
+                origin=path
+            ),
+            [_json_problem(text, error)],
         ) from error
 
 
 def _json_problem(text: str, error: Exception) -> str:
     """Say why a text is not JSON. A number of thousands of digits fails too, with valid syntax."""
     if not text.strip():
-        return Message.GOLDEN_NO_TEXT
+        return _("the file is empty")
     if not isinstance(error, json.JSONDecodeError):
-        return Message.GOLDEN_JSON_LIMITS
+        return _("the JSON cannot be read: too deep, or a number that is too long")
     if text[: error.pos].rstrip().endswith("}") and text[error.pos : error.pos + 1] == "{":
-        return Message.GOLDEN_JSON_LINES
-    return Message.GOLDEN_JSON.format(line=error.lineno, column=error.colno)
+        return _(
+            "has an object a line (JSONL), and only one is expected: put the objects in a list, "
+            "in brackets and separated by commas"
+        )
+    return _("is not valid JSON (line {line}, column {column})").format(
+        line=error.lineno, column=error.colno
+    )
 
 
 class _Row(BaseModel):
@@ -297,7 +328,9 @@ def read_unanswerable(path: Path, *, tag: str | None = None) -> list[GoldenEntry
     try:
         rows = _Rows.model_validate(raw).entries
     except ValidationError as error:
-        headline = Message.UNANSWERABLE_INVALID.format(origin=path)
+        headline = _("The file of questions without an answer is not valid ({origin}):").format(
+            origin=path
+        )
         raise InvalidGoldenDatasetError(headline, describe_problems(error)) from error
     found = {normalize_query(row.query): row for row in rows if tag is None or tag in row.tags}
     return [

@@ -24,9 +24,9 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.graph_version import GraphPart, rules_version
 from rag_resources.core.mentions import find_mentions
-from rag_resources.core.messages import Message
 from rag_resources.core.text import Span
-from rag_resources.languages.prompts import prompt
+from rag_resources.languages.messages import _
+from rag_resources.prompts import prompt
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.store.graph import Extraction, NoteToRead
@@ -113,7 +113,13 @@ def build_extractor(name: str, language_model: LanguageModel | None) -> Extracto
     if name != LANGUAGE_MODEL:
         return Extractor()
     if language_model is None:
-        raise InvalidParameterError(Message.GRAPH_NEEDS_LANGUAGE_MODEL, extractor=name)
+        raise InvalidParameterError(
+            _(
+                "a language model reads the graph (GRAPH_EXTRACTOR=llm) and there is none: set "
+                "LLM_MODEL"
+            ),
+            extractor=name,
+        )
     return Extractor(language_model)
 
 

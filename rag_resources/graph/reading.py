@@ -18,12 +18,12 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.graph_version import GraphPart
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
 from rag_resources.graph.extraction import Extractor
+from rag_resources.languages.messages import _
 from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.store import graph as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
@@ -153,10 +153,16 @@ def _read_ahead(
     late = [
         item
         for item in found
-        if isinstance(item, Failure) and item.error == Message.GRAPH_NOTE_LATE
+        if isinstance(item, Failure)
+        and item.error == _("the language model did not read the note in time")
     ]
     if len(late) == len(notes) > 1:
-        raise ProviderUnavailableError(Message.GRAPH_MODEL_LATE.format(count=len(late)))
+        raise ProviderUnavailableError(
+            _(
+                "the language model takes too long to read the notes: none of {count} in time; "
+                "what was read stays, another run goes on"
+            ).format(count=len(late))
+        )
     # Not valid for a note that has changed since.
     return dict(zip(notes, found, strict=True)).get
 
@@ -196,4 +202,4 @@ def _found(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extractio
     except ProviderError as error:
         return Failure(part, note.note_id, error.message)
     except DeadlineExceededError:
-        return Failure(part, note.note_id, Message.GRAPH_NOTE_LATE)
+        return Failure(part, note.note_id, _("the language model did not read the note in time"))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store.legacy_vectors import (
     UnusableVector,
@@ -79,7 +79,12 @@ def _check_model(database: Database, embedder: Embedder, window: TimeWindow) -> 
     model = embedder.info.name
     with database.transaction() as connection:
         if not has_legacy_vectors(connection):
-            raise InvalidParameterError(Message.LEGACY_VECTORS_MISSING.format(model=model))
+            raise InvalidParameterError(
+                _(
+                    "LEGACY_EMBEDDING_MODEL={model}, but the table “notes” has no column "
+                    "“embedding”: leave the variable empty."
+                ).format(model=model)
+            )
         samples = sample_legacy_vectors(
             connection, embedder.info, window, max_chars=SAMPLE_CHARS, limit=SAMPLE_NOTES
         )
@@ -90,5 +95,10 @@ def _check_model(database: Database, embedder: Embedder, window: TimeWindow) -> 
     agreement = float(np.median((made * stored).sum(axis=1)))
     if agreement < MIN_AGREEMENT:
         raise InvalidParameterError(
-            Message.LEGACY_MODEL_DIFFERS.format(model=model, cosine=agreement), model=model
+            _(
+                "The vectors of “notes.embedding” are not those of {model}: their cosine with "
+                "what that model makes of the same texts now is {cosine:.2f}. Correct "
+                "LEGACY_EMBEDDING_MODEL, or leave it empty."
+            ).format(model=model, cosine=agreement),
+            model=model,
         )

@@ -5,9 +5,9 @@ What is dropped, and under which locks, is in `store.models`.
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.errors import ModelInUseError
-from rag_resources.core.messages import Message
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.models import ModelContents, claim_model, model_contents, retire_model
 from rag_resources.store.promotions import current_promotion, lock_promotions, serves_other_tenants
@@ -44,15 +44,31 @@ def _retire(connection: Connection, settings: Settings, model: str) -> None:
     serving = _serving(connection, settings, model)
     in_use = [serving] if serving else []
     if serves_other_tenants(connection, model):
-        in_use.append(Message.MODEL_IN_USE_OTHER_TENANTS)
+        in_use.append(_("the configuration that serves another owner of notes (TENANT) uses it"))
     if model in settings.embedding_models:
-        in_use.append(Message.MODEL_IN_USE_CONFIGURED.format(model=model))
+        in_use.append(
+            _(
+                "it is in EMBEDDING_MODELS, so the next backfill would make it again: remove "
+                "“{model}” from EMBEDDING_MODELS and restart"
+            ).format(model=model)
+        )
     if model == settings.note_embedding_model:
-        in_use.append(Message.MODEL_IN_USE_NOTES)
+        in_use.append(
+            _(
+                "it is that of the whole notes: set another one in NOTE_EMBEDDING_MODEL, restart "
+                "and materialise note_embeddings"
+            )
+        )
     if not claim_model(connection, model):
-        in_use.append(Message.MODEL_IN_USE_RUNNING)
+        in_use.append(_("a run is making its vectors or indexes: wait until it ends, or cancel it"))
     if in_use:
-        raise ModelInUseError(Message.MODEL_IN_USE.format(model=model), in_use, model=model)
+        raise ModelInUseError(
+            _("The model “{model}” cannot be retired, and nothing was changed:").format(
+                model=model
+            ),
+            in_use,
+            model=model,
+        )
     retire_model(connection, model)
 
 
@@ -64,7 +80,14 @@ def _serving(connection: Connection, settings: Settings, model: str) -> str | No
     else:
         named = load_configurations(settings.configuration_folders).named(DEFAULT_CONFIGURATION)
         name, serves = named.name, named.retrieval.model
-    return Message.MODEL_IN_USE_SERVING.format(configuration=name) if serves == model else None
+    return (
+        _(
+            "it is that of the configuration that serves, “{configuration}”: promote one of "
+            "another model first"
+        ).format(configuration=name)
+        if serves == model
+        else None
+    )
 
 
 def contents_of(database: Database, model: str) -> ModelContents:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import _
 from rag_resources.settings import SAMPLE, SAMPLE_SOURCE, Settings
 from rag_resources.store.notes import held_content, list_sources
 
@@ -58,7 +58,10 @@ def choose_source(
     held = held_content(connection, tenant=settings.tenant, source=SAMPLE_SOURCE)
     if not held.others and (held.own or not (held.golden or held.notes)):
         return ContentSource(SAMPLE_NOTES, SAMPLE_SOURCE, SAMPLE_GOLDEN)
-    notice = Message.SOURCE_NOT_NAMED.format(sources=_described(connection, settings.tenant))
+    notice = _(
+        "NOTES_SOURCE is not set, and the database already has notes or questions ({sources}): no "
+        "source is read, not even the sample. Set NOTES_SOURCE if you want yours to be read."
+    ).format(sources=_described(connection, settings.tenant))
     return ContentSource(None, name, None, notice=notice)
 
 
@@ -92,7 +95,10 @@ def require_unmixed(connection: Connection, tenant: str, source: str) -> None:
     held = held_content(connection, tenant=tenant, source=source)
     if held.others and not held.own:
         raise MixedSourcesError(
-            Message.SOURCES_WOULD_MIX.format(sources=_described(connection, tenant), source=source)
+            _(
+                "This database already has notes of another source: {sources}. Mix them with "
+                "those of “{source}”? (y/N; --yes says yes)"
+            ).format(sources=_described(connection, tenant), source=source)
         )
 
 
@@ -112,7 +118,8 @@ def source_of_path(path: Path, *, name: str | None, default: str) -> str:
     source = name or default
     if source == SAMPLE_SOURCE and not is_sample_folder(path):
         raise InvalidParameterError(
-            "--source-name: " + Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE)
+            "--source-name: "
+            + _("“{name}” is the name of the sample; choose another one").format(name=SAMPLE_SOURCE)
         )
     return source
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import CONTENT_FIELDS, build_note
@@ -19,6 +18,7 @@ from rag_resources.ingestion.source_file import (
     SourceOptions,
 )
 from rag_resources.ingestion.text_files import Line, numbered_lines
+from rag_resources.languages.messages import _
 
 DELIMITERS = ",;\t"
 
@@ -65,7 +65,10 @@ class _Rows:
                 return row
 
     def _malformed(self) -> str:
-        return Message.CSV_MALFORMED.format(
+        return _(
+            "Lines {first} to {last} are not valid CSV: a quotation mark is not closed, or a "
+            "field has more than {megabytes} MB."
+        ).format(
             first=self.line,
             last=max(self.line, self._reader.line_num),
             megabytes=f"{self._max_chars / 1024**2:.3g}",
@@ -123,7 +126,7 @@ def _header(rows: _Rows) -> list[str]:
     header = [name.strip() for name in rows.next_row() or []]
     if not set(header) & set(CONTENT_FIELDS):
         raise InvalidRecordError(
-            Message.CSV_NO_CONTENT.format(
+            _("The header has no column of content ({known}); it has these: {found}.").format(
                 known=", ".join(CONTENT_FIELDS), found=shown(", ".join(header)) or "—"
             ),
             header=header,
@@ -131,7 +134,8 @@ def _header(rows: _Rows) -> list[str]:
     repeated = [name for name, count in Counter(header).items() if name and count > 1]
     if repeated:
         raise InvalidRecordError(
-            Message.CSV_REPEATED_COLUMN.format(column=shown(repeated[0])), header=header
+            _("The column “{column}” is repeated in the header.").format(column=shown(repeated[0])),
+            header=header,
         )
     return header
 
@@ -139,8 +143,10 @@ def _header(rows: _Rows) -> list[str]:
 def _fields(header: list[str], row: list[str]) -> dict[str, str]:
     """Pair names with cells; empty cells are missing values, unnamed columns are ignored."""
     if len(row) != len(header):
-        reason = Message.CSV_FIELDS.format(found=len(row), expected=len(header))
+        reason = _("The row has {found} fields and the header {expected}.").format(
+            found=len(row), expected=len(header)
+        )
         if len(row) > len(header):
-            reason += Message.CSV_QUOTING
+            reason += _(" A cell that contains the separator goes in quotation marks.")
         raise InvalidRecordError(reason)
     return {name: cell for name, cell in zip(header, row, strict=True) if name and cell}

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden_places import could_name_a_note
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import _
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.notes import StoredNote, list_notes
 from rag_resources.store.tombstones import (
@@ -102,8 +102,8 @@ def restore_notes(database: Database, names: Sequence[str], *, tenant: str) -> l
 
 def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
     _check(name)
-    notes, _ = list_notes(connection, tenant=tenant, name=name)
-    tombstones, _ = list_tombstones(connection, tenant=tenant, name=name)
+    notes, __ = list_notes(connection, tenant=tenant, name=name)
+    tombstones, __ = list_tombstones(connection, tenant=tenant, name=name)
     if notes and not tombstones:
         note = _only(notes, name)
         return Restored(note.note_id, note.external_id, Restoration.NOT_DELETED)
@@ -116,9 +116,16 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
         or (note.source, note.external_id) == (tombstone.source, tombstone.external_id)
         for note in notes
     ):
-        raise InvalidParameterError(Message.NOTE_NEWER_VERSION.format(name=shown(name)), name=name)
+        raise InvalidParameterError(
+            _(
+                "The note “{name}” is there again, with another content; nothing was changed. "
+                "This command does not bring the deleted version back: write its text into the "
+                "file of the note."
+            ).format(name=shown(name)),
+            name=name,
+        )
     lift_tombstone(connection, tombstone)
-    (note,), _ = list_notes(connection, tenant=tenant, name=str(tombstone.note_id))
+    (note,), __ = list_notes(connection, tenant=tenant, name=str(tombstone.note_id))
     has_expired = note.expires_at is not None and note.expires_at <= datetime.now(UTC)
     outcome = Restoration.EXPIRED if has_expired else Restoration.RESTORED
     return Restored(note.note_id, note.external_id, outcome)
@@ -138,7 +145,13 @@ def _check(name: str) -> None:
 
 
 def _unknown(name: str) -> InvalidParameterError:
-    return InvalidParameterError(Message.NOTE_UNKNOWN.format(name=shown(name)), name=name)
+    return InvalidParameterError(
+        _(
+            "There is and was no note “{name}”. See them with “rag notes list”, and the deleted "
+            "ones with “rag notes list --deleted”."
+        ).format(name=shown(name)),
+        name=name,
+    )
 
 
 def _only(found: Sequence[Found], name: str) -> Found:
@@ -147,6 +160,10 @@ def _only(found: Sequence[Found], name: str) -> Found:
     if len(exact) > 1:
         sources = ", ".join(f"{each.source}: {each.note_id}" for each in exact)
         raise InvalidParameterError(
-            Message.NOTE_AMBIGUOUS.format(name=shown(name), notes=sources), name=name
+            _(
+                "There are several notes “{name}”, of different sources. Give the identifier of "
+                "one ({notes})."
+            ).format(name=shown(name), notes=sources),
+            name=name,
         )
     return exact[0]

@@ -18,7 +18,6 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from pydantic.alias_generators import to_camel
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import RejectedRecord
@@ -29,6 +28,7 @@ from rag_resources.ingestion.field_values import FieldValues
 from rag_resources.ingestion.jsonl import load_json
 from rag_resources.ingestion.source_file import InvalidRecordError
 from rag_resources.ingestion.text_files import Line, numbered_lines
+from rag_resources.languages.messages import _
 from rag_resources.store.tombstones import Deletion
 
 HEADER = b'{"export": {"version": 1}}\n'
@@ -146,7 +146,11 @@ def export_notes(database: Database, path: Path, *, tenant: str) -> Counter[str]
             set_aside(path)
         write_atomically(path, export_lines(database, tenant=tenant, counts=counts), mode=PRIVATE)
     except OSError as error:
-        raise InvalidSourceError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
+        raise InvalidSourceError(
+            _(
+                "{path} cannot be written: check the folder, the permissions and the free space."
+            ).format(path=path)
+        ) from error
     return counts
 
 
@@ -222,7 +226,9 @@ def _parsed(line: Line) -> tuple[str, _Row]:
         raise InvalidRecordError(line.problem)
     given = load_json(line.text, first_line=line.number)
     if not isinstance(given, dict):
-        raise InvalidRecordError(Message.RECORD_NOT_AN_OBJECT)
+        raise InvalidRecordError(
+            _("The line is not a JSON object: the fields, in braces, are missing.")
+        )
     kind, fields = next(iter(given.items()), ("", None))
     if len(given) != 1 or kind not in _ROWS or not isinstance(fields, dict):
         raise _not_exported(kind, fields)
@@ -237,7 +243,10 @@ def _parsed(line: Line) -> tuple[str, _Row]:
 
 def _not_exported(name: str, value: Any) -> InvalidRecordError:
     return InvalidRecordError(
-        Message.RECORD_NOT_EXPORTED.format(field=name, value=shown(value)), field=name
+        _("{field}: “{value}” is not what a file of “rag notes export” has there.").format(
+            field=name, value=shown(value)
+        ),
+        field=name,
     )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.ingestion.source_file import InvalidRecordError
+from rag_resources.languages.messages import _
 
 # A field deeper or larger than this is a mistake, or YAML aliases that expand endlessly.
 MAX_DEPTH = 40
@@ -62,7 +62,9 @@ class FieldValues:
     def _json(self, value: Any, field: str, *, depth: int) -> Any:
         self._values_read += 1
         if depth > MAX_DEPTH or self._values_read > MAX_VALUES:
-            raise InvalidRecordError(Message.RECORD_FIELD_TOO_DEEP.format(field=field), field=field)
+            raise InvalidRecordError(
+                _("{field}: has too many values or is too deep.").format(field=field), field=field
+            )
         if isinstance(value, str):
             return self._clean(value, field)
         if isinstance(value, Mapping):
@@ -88,7 +90,10 @@ def clean_text(text: str, *, field: str) -> str:
     except UnicodeEncodeError as error:
         code = f"U+{ord(text[error.start]):04X}"
         raise InvalidRecordError(
-            Message.RECORD_SURROGATE.format(field=field, code=code), field=field
+            _("{field}: contains half a character ({code}), which is not valid Unicode.").format(
+                field=field, code=code
+            ),
+            field=field,
         ) from error
     return text.replace("\0", "")
 
@@ -105,11 +110,14 @@ def _json_scalar(value: Any, field: str) -> Any:
         return value.isoformat()
     kind = type(value).__name__
     raise InvalidRecordError(
-        Message.RECORD_FIELD_VALUE.format(field=field, value=kind), field=field
+        _("{field}: a value of type {value} cannot be stored.").format(field=field, value=kind),
+        field=field,
     )
 
 
 def _key_text(key: Any) -> str:
     if isinstance(key, int) and key.bit_length() > MAX_INTEGER_BITS:
-        raise InvalidRecordError(Message.RECORD_FIELD_VALUE.format(field="…", value="int"))
+        raise InvalidRecordError(
+            _("{field}: a value of type {value} cannot be stored.").format(field="…", value="int")
+        )
     return key.isoformat() if isinstance(key, date) else str(key)

@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
 from rag_resources.ingestion.moved import MovedNote
+from rag_resources.languages.messages import Text, _
 from rag_resources.store.notes import (
     Upsert,
     creation_times,
@@ -109,7 +108,11 @@ class IngestReport:
             return None
         count = self.absent_count - len(self.absent) + len(names)
         shown = [*names[:SHOWN_ABSENT], *(["…"] if count > SHOWN_ABSENT else [])]
-        return Message.ABSENT_NOTES.format(count=count, notes=", ".join(shown))
+        return _(
+            "Stored notes that this reading did not find any more (their file or row is gone, or "
+            "was rejected): {count} ({notes}). They are kept as they were and still found; “rag "
+            "notes delete NOTE” deletes one that you do not want."
+        ).format(count=count, notes=", ".join(shown))
 
     def count(self, outcome: Upsert) -> int:
         """Number of records with this outcome, over all months."""
@@ -250,10 +253,10 @@ def _in_order(
     with ThreadPoolExecutor(WORKERS) as workers:
         for batch in batches:
             ids = frozenset(record.external_id for record in batch)
-            while len(waiting) >= WORKERS or any(ids & others for others, _ in waiting):
+            while len(waiting) >= WORKERS or any(ids & others for others, __ in waiting):
                 yield waiting.popleft()[1].result()
             waiting.append((ids, workers.submit(write, batch)))
-        for _, written in waiting:
+        for __, written in waiting:
             yield written.result()
 
 
@@ -288,10 +291,14 @@ def _leave_out(report: IngestReport, record: NoteRecord, tombstone: Tombstone) -
     if len(report.left_out) >= NAMED_REJECTIONS:
         return
     purged = tombstone.kind is Deletion.PURGED
-    message = Message.LEFT_OUT_PURGED if purged else Message.LEFT_OUT_DELETED
+    message = (
+        _("It expired and was deleted on {date:%Y-%m-%d}.")
+        if purged
+        else _("It was deleted on {date:%Y-%m-%d}.")
+    )
     reason = message.format(date=tombstone.deleted_at.astimezone(UTC))
     if tombstone.reason:
-        reason += Message.LEFT_OUT_REASON.format(reason=tombstone.reason)
+        reason += _(" Reason: {reason}").format(reason=tombstone.reason)
     report.left_out.append(LeftOut(record.external_id, reason))
 
 

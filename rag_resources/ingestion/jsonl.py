@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import build_note
 from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
 from rag_resources.ingestion.text_files import Line, numbered_lines
+from rag_resources.languages.messages import _
 
 
 def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
@@ -45,12 +45,21 @@ def load_json(text: str, *, first_line: int = 1) -> Any:
         return json.loads(text, parse_constant=lambda _: None)
     except json.JSONDecodeError as error:
         is_open = 0 < len(text) == error.pos or error.msg.startswith("Unterminated")
-        message = Message.RECORD_JSON_UNCLOSED if is_open else Message.RECORD_JSON
+        message = (
+            _(
+                "It is not valid JSON (line {line}, column {column}): quotes, a brace or a "
+                "bracket are not closed."
+            )
+            if is_open
+            else _("is not valid JSON (line {line}, column {column})")
+        )
         place = {"line": first_line + error.lineno - 1, "column": error.colno}
         raise InvalidRecordError(message.format(**place), **place) from error
     # Raised for brackets nested a thousand deep and for numbers of thousands of digits.
     except (RecursionError, ValueError) as error:
-        raise InvalidRecordError(Message.RECORD_JSON_LIMITS) from error
+        raise InvalidRecordError(
+            _("the JSON cannot be read: too deep, or a number that is too long")
+        ) from error
 
 
 def _fields(line: Line) -> dict[str, Any]:
@@ -58,5 +67,7 @@ def _fields(line: Line) -> dict[str, Any]:
         raise InvalidRecordError(line.problem)
     fields = load_json(line.text, first_line=line.number)
     if not isinstance(fields, dict):
-        raise InvalidRecordError(Message.RECORD_NOT_AN_OBJECT)
+        raise InvalidRecordError(
+            _("The line is not a JSON object: the fields, in braces, are missing.")
+        )
     return fields

@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from rag_resources.core.messages import Message
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, unclosed
@@ -26,6 +25,7 @@ from rag_resources.ingestion.records import (
 )
 from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
 from rag_resources.ingestion.text_files import NUL, read_text
+from rag_resources.languages.messages import _
 
 MAX_FRONT_MATTER_CHARS = 64 * 1024
 
@@ -79,7 +79,9 @@ def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
     front_matter, content = _split(text)
     if len(front_matter) > MAX_FRONT_MATTER_CHARS:
         raise InvalidRecordError(
-            Message.FRONT_MATTER_TOO_LONG.format(maximum=MAX_FRONT_MATTER_CHARS)
+            _("The front matter between “---” has more than {maximum} characters.").format(
+                maximum=MAX_FRONT_MATTER_CHARS
+            )
         )
     return _load_fields(front_matter), content
 
@@ -108,7 +110,7 @@ def _field_line(text: str, field: str | None) -> int | None:
 
     def prepare(root: yaml.Node) -> None:
         if isinstance(root, yaml.MappingNode):
-            for key, _ in root.value:
+            for key, __ in root.value:
                 lines[str(key.value)] = key.start_mark.line + _FRONT_MATTER_LINE
 
     # Values that were read as they are written may not be what YAML makes of them, such as "=".
@@ -125,14 +127,26 @@ def _load_fields(front_matter: str) -> Mapping[Any, Any]:
             line = opened.line + _FRONT_MATTER_LINE
             mark = front_matter[opened.index]
             raise InvalidRecordError(
-                Message.FRONT_MATTER_UNCLOSED.format(mark=mark, line=line), line=line
+                _(
+                    "The front matter between “---” is not valid YAML: {mark} is opened on line "
+                    "{line} and not closed."
+                ).format(mark=mark, line=line),
+                line=line,
             ) from error
         line = _yaml_line(error, front_matter)
-        raise InvalidRecordError(Message.FRONT_MATTER_YAML.format(line=line), line=line) from error
+        raise InvalidRecordError(
+            _(
+                "The front matter between “---” is not valid YAML (line {line}). If a value has "
+                "“: ”, quotes, brackets or braces, put it in quotes."
+            ).format(line=line),
+            line=line,
+        ) from error
     if fields is None:
         return {}
     if not isinstance(fields, Mapping):
-        raise InvalidRecordError(Message.FRONT_MATTER_NOT_MAPPING)
+        raise InvalidRecordError(
+            _("The front matter between “---” must have lines of the form “field: value”.")
+        )
     return fields
 
 

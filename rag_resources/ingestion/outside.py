@@ -2,9 +2,8 @@
 
 from datetime import UTC
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
 from rag_resources.core.types import TimeWindow
+from rag_resources.languages.messages import Text, _, joined
 from rag_resources.settings import EARLIEST_MONTH
 from rag_resources.store.notes import OutsideNotes
 
@@ -17,7 +16,10 @@ def outside_in_words(outside: OutsideNotes, window: TimeWindow) -> Text:
         window: All months.
     """
     said: list[str] = [
-        Message.OUTSIDE_NOTES.format(
+        _(
+            "Notes that no month processes: {count} ({first} … {last}). They are found, but "
+            "whole: {examples}."
+        ).format(
             count=outside.count,
             first=f"{outside.earliest:%Y-%m-%d}",
             last=f"{outside.latest:%Y-%m-%d}",
@@ -28,8 +30,18 @@ def outside_in_words(outside: OutsideNotes, window: TimeWindow) -> Text:
         month = f"{outside.earliest.astimezone(UTC):%Y-%m}"
         is_ancient = month < EARLIEST_MONTH
         said.append(
-            Message.OUTSIDE_ANCIENT if is_ancient else Message.OUTSIDE_EARLY.format(month=month)
+            _(
+                " Those from before 1900 seem to be a mistake: correct the date in their file, "
+                "and the next run takes the note to its month."
+            )
+            if is_ancient
+            else _(" To include the earlier ones, set FIRST_MONTH={month}.").format(month=month)
         )
     if outside.latest >= window.end:
-        said.append(Message.OUTSIDE_FUTURE)
+        said.append(
+            _(
+                " If the date of the future ones is wrong, correct it in their file: the next run "
+                "takes the note to its month."
+            )
+        )
     return joined("", said)

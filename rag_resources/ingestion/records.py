@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
 from rag_resources.core.timestamps import (
@@ -24,6 +23,7 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     too_large,
 )
+from rag_resources.languages.messages import _
 
 ID_FIELDS = ("id", "external_id", "externalId", "identificador")
 CONTENT_FIELDS = ("content", "text", "body", "contenido", "texto")
@@ -87,8 +87,22 @@ def build_note(
     own_content = values if content is None else FieldValues({"content": content})
     body = _content(own_content, max_bytes)
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
-    created_at = _moment(values, CREATED_AT_FIELDS, Message.RECORD_CREATED_AT)
-    expires_at = _moment(values, EXPIRES_AT_FIELDS, Message.RECORD_EXPIRES_AT)
+    created_at = _moment(
+        values,
+        CREATED_AT_FIELDS,
+        _(
+            "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
+            "2025-03-14T18:30:00+01:00."
+        ),
+    )
+    expires_at = _moment(
+        values,
+        EXPIRES_AT_FIELDS,
+        _(
+            "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
+            "2025-03-14T18:30:00+01:00."
+        ),
+    )
     title = _title(values, body, default_title)
     tags = _tags(values)
     metadata = values.remaining
@@ -126,11 +140,17 @@ def _invalid_field(message: str, field: str, value: object) -> InvalidRecordErro
 def _content(values: FieldValues, max_bytes: int) -> str:
     field, value = _take_content(values)
     if value is None:
-        raise InvalidRecordError(Message.RECORD_NO_CONTENT.format(known=", ".join(CONTENT_FIELDS)))
+        raise InvalidRecordError(
+            _("content: the content is missing; put it in one of these fields: {known}.").format(
+                known=", ".join(CONTENT_FIELDS)
+            )
+        )
     if not isinstance(value, str):
-        raise _invalid_field(Message.RECORD_NOT_TEXT, field, value)
+        raise _invalid_field(_("{field}: must be a text, not “{value}”."), field, value)
     if is_blank(value):
-        raise InvalidRecordError(Message.RECORD_BLANK.format(field=field), field=field)
+        raise InvalidRecordError(
+            _("{field}: the content is blank.").format(field=field), field=field
+        )
     if len(value) * 4 > max_bytes and len(value.encode()) > max_bytes:
         raise too_large(max_bytes)
     return value
@@ -148,11 +168,18 @@ def _external_id(values: FieldValues, default_id: str) -> str:
     if value is None:
         field, value = "id", default_id
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _invalid_field(Message.RECORD_ID, field, value)
+        raise _invalid_field(
+            _("{field}: must be a text or an integer, not “{value}”. Put it in quotes."),
+            field,
+            value,
+        )
     external_id = str(value).strip() or default_id
     if len(external_id.encode()) > MAX_ID_BYTES:
         raise InvalidRecordError(
-            Message.RECORD_ID_LENGTH.format(field=field, maximum=MAX_ID_BYTES), field=field
+            _("{field}: the identifier takes more than {maximum} bytes.").format(
+                field=field, maximum=MAX_ID_BYTES
+            ),
+            field=field,
         )
     return external_id
 
@@ -180,7 +207,7 @@ def _title(values: FieldValues, content: str, default: str) -> str:
     if value is None:
         value = _first_heading(content) or default
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _invalid_field(Message.RECORD_NOT_TEXT, field, value)
+        raise _invalid_field(_("{field}: must be a text, not “{value}”."), field, value)
     return " ".join(str(value).split())
 
 
@@ -211,14 +238,22 @@ def _tags(values: FieldValues) -> tuple[str, ...]:
         return ()
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list):
-        raise _invalid_field(Message.RECORD_TAGS, field, value)
+        raise _invalid_field(
+            _("{field}: must be a list of texts or a text with commas, not “{value}”."),
+            field,
+            value,
+        )
     tags: dict[str, None] = {}
     for item in items:
         if isinstance(item, bool | list | dict):
-            raise _invalid_field(Message.RECORD_TAGS, field, item)
+            raise _invalid_field(
+                _("{field}: must be a list of texts or a text with commas, not “{value}”."),
+                field,
+                item,
+            )
         tag = "" if item is None else str(item).strip()
         if len(tag.encode()) > MAX_TAG_BYTES:
-            raise _invalid_field(Message.RECORD_TAG_LENGTH, field, tag)
+            raise _invalid_field(_("{field}: the tag “{value}” is too long."), field, tag)
         if tag:
             tags[tag] = None
     return tuple(tags)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from rag_resources.core.errors import InvalidInputError, InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RejectedRecord
+from rag_resources.languages.messages import _
 
 MAX_NOTE_BYTES = 20 * 1024 * 1024
 
@@ -39,7 +39,7 @@ class SourceOptions:
 
     def __post_init__(self) -> None:
         if self.max_note_bytes < 1:
-            message = Message.SOURCE_PARAMETER.format(
+            message = _("{name} must be at least {minimum}: {value}.").format(
                 name="max_note_bytes", minimum=1, value=self.max_note_bytes
             )
             raise InvalidParameterError(message, max_note_bytes=self.max_note_bytes)
@@ -68,11 +68,17 @@ class SourceFile:
             InvalidRecordError: Its name is not text, or its date is outside the calendar.
         """
         if name != name.encode("utf-8", "replace").decode():
-            raise InvalidRecordError(Message.RECORD_FILE_NAME, name=name)
+            raise InvalidRecordError(_("The name is not UTF-8. Rename the file."), name=name)
         try:
             modified_at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
         except (ValueError, OverflowError) as error:
-            raise InvalidRecordError(Message.RECORD_FILE_DATE, name=name) from error
+            raise InvalidRecordError(
+                _(
+                    "The modification date of the file is not valid. Correct it, for instance "
+                    "with “touch”."
+                ),
+                name=name,
+            ) from error
         return cls(path, name, modified_at)
 
     @property
@@ -89,5 +95,8 @@ def too_large(max_bytes: int) -> InvalidRecordError:
     """Return the error for a note above the size limit."""
     megabytes = f"{max_bytes / 1024**2:.3g}"
     return InvalidRecordError(
-        Message.RECORD_TOO_LARGE.format(megabytes=megabytes), max_bytes=max_bytes
+        _("The note takes more than {megabytes} MB, the maximum. Split it.").format(
+            megabytes=megabytes
+        ),
+        max_bytes=max_bytes,
     )

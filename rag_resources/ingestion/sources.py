@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.csv_file import read_csv
@@ -19,6 +18,7 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     SourceOptions,
 )
+from rag_resources.languages.messages import _
 
 __all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
 
@@ -67,10 +67,25 @@ def iter_source(
             path.open("rb").close()
             return _without_duplicates(_read_file(path, path.name, options))
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise _invalid_source(Message.SOURCE_MISSING, path) from error
+        raise _invalid_source(
+            _("The folder or file of notes {path} does not exist. Check the spelling of the path."),
+            path,
+        ) from error
     except (OSError, ValueError) as error:
-        raise _invalid_source(Message.SOURCE_UNREADABLE, path) from error
-    raise _invalid_source(Message.SOURCE_UNSUPPORTED, path)
+        raise _invalid_source(
+            _(
+                "{path} cannot be read. Check the path and give permission to read, and to enter "
+                "if it is a folder."
+            ),
+            path,
+        ) from error
+    raise _invalid_source(
+        _(
+            "Notes cannot be read from {path}. Give a folder or a file of one of these types: "
+            "{suffixes}."
+        ),
+        path,
+    )
 
 
 def _invalid_source(message: str, path: Path) -> InvalidSourceError:
@@ -90,7 +105,7 @@ def _without_duplicates(
         if isinstance(record, RejectedRecord):
             yield record
         elif record.external_id in first_seen:
-            reason = Message.RECORD_DUPLICATE.format(
+            reason = _("id: “{external_id}” is already in {first}. Change one of the two.").format(
                 external_id=shown(record.external_id), first=first_seen[record.external_id]
             )
             yield RejectedRecord(record.location, reason)
@@ -159,8 +174,18 @@ def _refusal(path: Path, real_root: Path, options: SourceOptions) -> str:
     if not path.is_symlink() or (target := path.resolve()).is_relative_to(real_root):
         return ""
     if real_root.is_relative_to(target):
-        return Message.RECORD_LINK_UP
-    return "" if options.follows_links else Message.RECORD_LINK_OUT
+        return _(
+            "It is a link to a folder that contains this one, and is not followed. Delete it, or "
+            "link only what you want read."
+        )
+    return (
+        ""
+        if options.follows_links
+        else _(
+            "It is a link to another place, outside the folder. Copy there what it links to, or "
+            "add --follow-links (NOTES_FOLLOW_LINKS=true)."
+        )
+    )
 
 
 def _read_file(
@@ -183,4 +208,10 @@ def _read_file(
 
 
 def _unreadable(name: str) -> RejectedRecord:
-    return RejectedRecord(printable(name), Message.RECORD_UNREADABLE)
+    return RejectedRecord(
+        printable(name),
+        _(
+            "It cannot be read. Check that it exists, is no broken link, and that there is "
+            "permission to read."
+        ),
+    )

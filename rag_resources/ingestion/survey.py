@@ -12,11 +12,11 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from rag_resources.core.golden_drafts import NoteOpening
+from rag_resources.core.likely import likely_language
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
-from rag_resources.languages.likely import likely_language
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""

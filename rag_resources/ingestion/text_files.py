@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
-from rag_resources.core.messages import Message
 from rag_resources.ingestion.source_file import InvalidRecordError, too_large
+from rag_resources.languages.messages import _
 
 BOM = "\ufeff"
 NUL = "\0"
@@ -105,4 +105,7 @@ def _byte_length(text: str) -> int:
 
 
 def _not_utf8(offset: int, line: int) -> str:
-    return Message.RECORD_NOT_UTF8.format(offset=offset, line=line)
+    return _(
+        "It is not UTF-8: invalid byte at position {offset} (line {line}). If the text is "
+        "Latin-1, convert it with “iconv -f latin1 -t utf-8”."
+    ).format(offset=offset, line=line)

@@ -1,7 +1,7 @@
-"""Language as data: `es/`, `fr/` and `en/` contain everything that depends on it, as TOML files.
+"""Language as data: `es/`, `fr/` and `en/` contain everything that depends on it.
 
-`es` is complete, because the notes are Spanish. `fr` and `en` have the data for questions and their
-answers: messages for readers, rules and words of questions, and the prompts about both.
-`en` also has all messages for operators. Code reads the data through the modules of this package.
-The codes of messages are in `core.messages`.
+Messages are English in the code; `es/messages.po` translates all of them, because the notes are
+Spanish, and `fr/messages.po` those that readers of answers meet. Rules and words of questions and
+the prompts about them exist in every language. Code reads the data through the modules of this
+package.
 """

@@ -12,7 +12,12 @@ LANGUAGES = ("es", "fr", "en")
 @cache
 def read(language: str, path: str) -> dict[str, Any]:
     """Return the content of a TOML file of a language; it must not be changed."""
-    return tomllib.loads(_resource(language, path).read_text("utf-8"))
+    return tomllib.loads(text(language, path))
+
+
+def text(language: str, path: str) -> str:
+    """Return the text of a file of a language."""
+    return str(_resource(language, path).read_text("utf-8"))
 
 
 @cache

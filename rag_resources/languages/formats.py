@@ -3,16 +3,10 @@
 Only what is shown to a reader is formatted here; JSON and what is stored keep plain values.
 """
 
-import re
 from datetime import date
-from typing import Any
 
 from babel.dates import format_date
 from babel.numbers import format_decimal, format_percent
-
-from rag_resources.core.texts import MessageFormatter
-
-_DECIMALS = re.compile(r"\.(\d+)f")
 
 
 def day(moment: date, language: str) -> str:
@@ -39,19 +33,3 @@ def number(value: float, decimals: int, language: str) -> str:
     """Return a number with exactly these decimals, as "1.234,5"."""
     pattern = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
     return format_decimal(value, pattern, locale=language)
-
-
-class ReaderFormatter(MessageFormatter):
-    """Fills in templates; "{score:.3f}" is written as in the language.
-
-    Values without a number of decimals are written as they are: readers type them back.
-    """
-
-    def __init__(self, language: str) -> None:
-        self._language = language
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        """Format one value."""
-        if decimals := _DECIMALS.fullmatch(format_spec):
-            return number(value, int(decimals[1]), self._language)
-        return super().format_field(value, format_spec)

@@ -2,9 +2,21 @@
 
 from collections.abc import Mapping
 
-from rag_resources.core.messages import METRIC_WORDS
 from rag_resources.languages.files import read
 from rag_resources.languages.messages import operators
+
+METRIC_WORDS = {
+    "hit_rate_at_1": "Hit_Rate@1",
+    "hit_rate_at_3": "Hit_Rate@3",
+    "hit_rate_at_5": "Hit_Rate@5",
+    "hit_rate_at_10": "Hit_Rate@10",
+    "served_hit_rate": "Hit_Rate@final",
+    "mrr": "MRR",
+    "ndcg_at_10": "nDCG@10",
+    "precision_at_10": "Precision@10",
+    "recall_at_10": "Recall@10",
+}
+"""Names of the metrics as written in the field, the same in every language."""
 
 
 def label(field: str, language: str | None = None) -> str:

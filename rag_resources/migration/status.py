@@ -10,23 +10,22 @@ from datetime import UTC, datetime
 from rag_resources.configurations import load_configurations
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.durations import duration, months_in_words
-from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
 from rag_resources.core.tables import ReportTable
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
 from rag_resources.languages.formats import number
-from rag_resources.languages.messages import operators
+from rag_resources.languages.messages import _, ngettext, operators
 from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 
 MODEL_STATES = {
-    None: Message.STATUS_NOT_REGISTERED,
-    "serving": Message.STATUS_SERVING,
-    "building": Message.STATUS_BUILDING,
-    "retired": Message.STATUS_RETIRED,
+    None: _("not indexed"),
+    "serving": _("serves"),
+    "building": _("available"),
+    "retired": _("retired"),
 }
 STATE_NAMES = {
     None: None,
@@ -37,9 +36,9 @@ STATE_NAMES = {
 """The states of models in JSON: what does not serve may be complete."""
 
 _STAGES = {
-    "chunk": Message.STAGE_CHUNK,
-    "embed_note": Message.STAGE_EMBED_NOTE,
-    "embed_chunk": Message.STAGE_EMBED_CHUNK,
+    "chunk": _("chunking"),
+    "embed_note": _("vector of the whole note"),
+    "embed_chunk": _("vectors of the chunks"),
 }
 _ABSENT = "–"
 _YES = "sí"
@@ -77,18 +76,27 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
     held = [status.hold.explanation] if status.hold else []
     total = status.total
     if not status.months:
-        return [*held, Message.MIGRATION_NO_NOTES]
+        return [*held, _("There are no notes: begin with “rag ingest FOLDER”.")]
     said = [
         *held,
         *(
-            Message.MIGRATION_CLOSED.format(
+            _(
+                "The next batch will not start: quality gate closed by embeddings/{model} "
+                "({finished_at:%Y-%m-%d %H:%M} UTC): {reason}. Mend the cause and repeat the "
+                "check retrieval_quality of that asset, or launch the batch with a reason in "
+                "override_quality_gate."
+            ).format(
                 model=batch.model,
                 finished_at=batch.finished_at.astimezone(UTC),
                 reason=batch.reason,
             )
             for batch in status.closed
         ),
-        Message.MIGRATION_TOTAL.format(
+        ngettext(
+            "{migrated} of {notes} note migrated ({percent} %); left: {remaining}.",
+            "{migrated} of {notes} notes migrated ({percent} %); left: {remaining}.",
+            total.notes,
+        ).format(
             migrated=total.migrated,
             notes=total.notes,
             percent=number(total.percent_migrated, 2, operators()),
@@ -96,8 +104,17 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
         ),
     ]
     for count, message in (
-        (total.chunked - total.migrated, Message.MIGRATION_OUTDATED),
-        (total.failed, Message.MIGRATION_FAILED_NOTES),
+        (
+            total.chunked - total.migrated,
+            _("{count} of those left are chunked in another way (CHUNKING has changed)."),
+        ),
+        (
+            total.failed,
+            _(
+                "Notes with errors: {count}. Mend the cause and, in the UI (“make ui”), repeat "
+                "the months that failed."
+            ),
+        ),
     ):
         if count:
             said.append(message.format(count=count))
@@ -106,11 +123,11 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
     said.extend(_outside(left, first_month, current))
     said.append(_serving(status))
     pace = [
-        Message.MIGRATION_PACE_VECTORS.format(rate=rate, model=model)
+        _("{rate:.0f} vectors/min with {model}").format(rate=rate, model=model)
         for model, rate in status.vectors_per_minute.items()
     ]
     if pace:
-        said.append(Message.MIGRATION_PACE.format(pace=", ".join(pace)))
+        said.append(_("Pace of the last work: {pace}.").format(pace=", ".join(pace)))
     if not left or any(first_month <= month <= current for month in left):
         said.extend(_prospect(status))
     return said
@@ -132,16 +149,22 @@ def _outside(left: Sequence[str], first: str, current: str) -> Iterator[str]:
     """Name the months with remaining notes that no partition covers."""
     before = [month for month in left if month < first]
     if before:
-        yield Message.INGEST_BEFORE_FIRST.format(first=first, month=before[0])
+        yield _(
+            "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
+            "FIRST_MONTH={month}."
+        ).format(first=first, month=before[0])
     after = [month for month in left if month > current]
     if after:
-        yield Message.INGEST_AFTER_LAST.format(months=", ".join(after))
+        yield _(
+            "There are notes with a future date ({months}) that no month processes yet: if it is "
+            "wrong, correct it in the file; the next run takes the note to its month."
+        ).format(months=", ".join(after))
 
 
 def _serving(status: MigrationStatus) -> str:
     if not (status.serving and status.serving_since):
-        return Message.MIGRATION_SERVES_NOTHING
-    return Message.STATUS_SERVES.format(
+        return _("No promoted configuration serves yet.")
+    return _("“{configuration}” serves with the model {model}, since {since}.").format(
         configuration=status.serving.configuration,
         model=status.serving.model,
         since=f"{_utc(status.serving_since)} UTC",
@@ -151,32 +174,42 @@ def _serving(status: MigrationStatus) -> str:
 def _prospect(status: MigrationStatus) -> Iterator[str]:
     """Say when the migration will be done, or what blocks it."""
     if status.is_complete:
-        yield Message.MIGRATION_COMPLETE
+        yield _("All notes are migrated, with all their vectors. “rag status” counts the windows.")
     elif status.ready_at and status.minutes_left is not None:
-        yield Message.MIGRATION_READY_AT.format(
+        yield _("Time left: {duration}; it will end around {ready_at:%Y-%m-%d %H:%M} UTC.").format(
             duration=duration(60 * status.minutes_left),
             ready_at=status.ready_at.astimezone(UTC),
         )
     elif not status.hold and not status.closed:
-        yield Message.MIGRATION_NO_ETA if status.is_working else Message.MIGRATION_IDLE
+        yield (
+            _(
+                "Running. How much is left is not known yet: more notes have to be chunked, and "
+                "each model has to make vectors."
+            )
+            if status.is_working
+            else _(
+                "Nothing is running. Next step: materialise the missing months of chunks and "
+                "embeddings in the UI (“make ui”), or run “make run”."
+            )
+        )
 
 
 def _months_table(status: MigrationStatus) -> ReportTable:
     models = [model.name for model in status.models]
     rows = (*status.months, status.total) if status.months else ()
     return ReportTable(
-        Message.PLOT_PROGRESS,
+        _("Notes by month"),
         (
-            Message.COLUMN_MONTH,
-            Message.COLUMN_NOTES,
-            Message.COLUMN_MIGRATED,
+            _("Month"),
+            _("Notes"),
+            _("Migrated"),
             "%",
-            *(Message.COLUMN_PENDING_OF.format(model=model) for model in models),
-            Message.COLUMN_FAILURES,
+            *(_("Without vectors {model}").format(model=model) for model in models),
+            _("Failures"),
         ),
         tuple(
             (
-                month.month if month in status.months else Message.COLUMN_TOTAL,
+                month.month if month in status.months else _("Total"),
                 str(month.notes),
                 str(month.migrated),
                 f"{month.percent_migrated:.2f}",
@@ -190,14 +223,14 @@ def _months_table(status: MigrationStatus) -> ReportTable:
 
 def _models_table(status: MigrationStatus) -> ReportTable:
     return ReportTable(
-        Message.MIGRATION_MODELS,
+        _("Models"),
         (
-            Message.COLUMN_MODEL,
-            Message.COLUMN_STATE,
-            Message.COLUMN_SERVES,
-            Message.COLUMN_CHUNK_VECTORS,
+            _("Model"),
+            _("State"),
+            _("Serves"),
+            _("Chunks with vectors"),
             "%",
-            Message.COLUMN_PENDING,
+            _("Without vectors"),
         ),
         tuple(
             (
@@ -216,23 +249,23 @@ def _models_table(status: MigrationStatus) -> ReportTable:
 def _quality_table(status: MigrationStatus) -> ReportTable:
     quality = status.quality
     return ReportTable(
-        Message.MIGRATION_QUALITY,
+        _("Quality"),
         (
-            Message.COLUMN_OF,
+            _("Of"),
             "Hit_Rate@10",
             "MRR",
             "p95 ms",
-            Message.COLUMN_QUERIES,
-            Message.COLUMN_MEASURED,
+            _("Questions"),
+            _("Measured (UTC)"),
         ),
         (_quality_row(quality),) if quality else (),
     )
 
 
 def _quality_row(quality: Quality) -> tuple[str, ...]:
-    measured = quality.configuration or Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
+    measured = quality.configuration or _("trial of {model}").format(model=quality.model)
     if quality.is_disturbed:
-        measured = Message.MIGRATION_DISTURBED.format(measured=measured)
+        measured = _("{measured} (disturbed)").format(measured=measured)
     if quality.evidence and not quality.evidence.is_current:
         measured = f"{measured} ({EVIDENCE_WORDS[quality.evidence.state]})"
     return (
@@ -247,19 +280,19 @@ def _quality_row(quality: Quality) -> tuple[str, ...]:
 
 def _batches_table(status: MigrationStatus) -> ReportTable:
     return ReportTable(
-        Message.MIGRATION_BATCHES,
+        _("Last batch of each model"),
         (
-            Message.COLUMN_MODEL,
-            Message.COLUMN_MEASURED,
-            Message.COLUMN_MONTHS,
-            Message.COLUMN_GATE,
-            Message.COLUMN_REASON,
+            _("Model"),
+            _("Measured (UTC)"),
+            _("Months"),
+            _("Gate"),
+            _("Reason"),
         ),
         tuple(
             (
                 batch.model,
                 _utc(batch.finished_at),
-                months_in_words(batch.months) or Message.MIGRATION_MEASURED_AGAIN,
+                months_in_words(batch.months) or _("measured again"),
                 gate_words(batch),
                 batch.reason,
             )
@@ -272,20 +305,20 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
 def gate_words(batch: StoredBatch) -> str:
     """Say whether a batch's gate is open or closed, or which run has overridden it."""
     if batch.gate == "open":
-        return Message.MIGRATION_GATE_OPEN
+        return _("open")
     if batch.overridden_at:
-        return Message.MIGRATION_GATE_OVERRIDDEN.format(reason=batch.override_reason)
-    return Message.MIGRATION_GATE_CLOSED
+        return _("closed, and opened by a person: {reason}").format(reason=batch.override_reason)
+    return _("closed")
 
 
 def _errors_table(status: MigrationStatus) -> ReportTable:
     return ReportTable(
-        Message.MIGRATION_ERRORS,
+        _("Errors by kind"),
         (
-            Message.COLUMN_KIND,
-            Message.COLUMN_MODEL,
-            Message.COLUMN_COUNT,
-            Message.COLUMN_EXAMPLES,
+            _("Kind"),
+            _("Model"),
+            _("Total"),
+            _("Examples"),
         ),
         tuple(
             (

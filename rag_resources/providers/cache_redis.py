@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rag_resources.core.errors import DependencyOpenError, InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.cache import Cache, CacheStatistics
 from rag_resources.resilience.breakers import CircuitBreaker
 
@@ -60,7 +60,12 @@ class RedisCache(Cache[V]):
             )
         except ValueError:
             # The cause is dropped, since it may quote the password.
-            raise InvalidParameterError(Message.REDIS_URL_INVALID) from None
+            raise InvalidParameterError(
+                _(
+                    "REDIS_URL is not valid: redis://…, rediss://… or unix://… is expected, with "
+                    "a numeric port."
+                )
+            ) from None
         # The 2 is the version of the encoding: other versions use other keys.
         self._prefix = f"brain-sync-rag:2:{name}:"
         self._lifetime_ms = max(1, round(lifetime_s * 1000))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_resources.core.errors import ModelMissingError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.e5_tensors import Tensors, load_tensors
 from rag_resources.providers.e5_weights import FloatArray, Weights, dequantise
 from rag_resources.providers.workers import core_count
@@ -105,7 +105,13 @@ def _openvino() -> Any:
     try:
         import openvino
     except ImportError as error:
-        raise ModelMissingError(Message.OPENVINO_MISSING.format()) from error
+        raise ModelMissingError(
+            _(
+                "The embedded model e5_small has no runtime on this computer (macOS on Intel). "
+                "Install Ollama (https://ollama.com) and put one of its models into "
+                "EMBEDDING_MODELS."
+            ).format()
+        ) from error
     return openvino
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_resources.core.errors import ModelMissingError, ProviderError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 FloatArray = npt.NDArray[np.float32]
 ByteArray = npt.NDArray[np.uint8]
@@ -128,7 +128,9 @@ def weights_path() -> Path:
         path = Path(folder) / _FILE_NAME
         if path.is_file():
             return path
-    message = Message.EMBEDDED_MODEL_MISSING.format(package=_PACKAGE, file=_FILE_NAME)
+    message = _(
+        "The file {file} of the package {package} is missing. Reinstall the project's dependencies."
+    ).format(package=_PACKAGE, file=_FILE_NAME)
     raise ModelMissingError(message, package=_PACKAGE, file=_FILE_NAME)
 
 
@@ -158,7 +160,9 @@ def read_weights(path: Path) -> Weights:
     try:
         return _parse(np.memmap(path, dtype=np.uint8, mode="r"))
     except (ValueError, KeyError, struct.error, UnicodeDecodeError) as error:
-        message = Message.EMBEDDED_MODEL_CORRUPT.format(file=path.name)
+        message = _(
+            "The weights file {file} is damaged or has another format. Reinstall the dependencies."
+        ).format(file=path.name)
         raise ProviderError(message, path=str(path)) from error
 
 
@@ -192,7 +196,7 @@ def _parse(image: ByteArray) -> Weights:
         raise ValueError("unknown block size")
     tokenizer = _parse_tokenizer(cursor)
     tensors: dict[str, tuple[int, int, int]] = {}
-    for _ in range(cursor.fields("i")[0]):
+    for __ in range(cursor.fields("i")[0]):
         name = cursor.bytes(cursor.fields("H")[0]).decode("ascii")
         kind, count, offset, n_bytes = cursor.fields("BIQQ")
         if offset + n_bytes > image.size:
@@ -220,7 +224,7 @@ def _parse_tokenizer(cursor: _Cursor) -> TokenizerData:
     rules = cursor.bytes(n_rule_bytes)
     normalisation: dict[int, str] = {}
     at = 0
-    for _ in range(n_rules):
+    for __ in range(n_rules):
         code_point, n_outputs = struct.unpack_from("<IB", rules, at)
         outputs = struct.unpack_from(f"<{n_outputs}I", rules, at + 5)
         normalisation[code_point] = "".join(map(chr, outputs))

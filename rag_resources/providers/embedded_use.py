@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rag_resources.core.errors import ModelMissingError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.e5_weights import file_digest
 from rag_resources.providers.inputs import clean, windows_of_chars
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
@@ -134,6 +134,9 @@ def _weight_files() -> list[Path]:
     paths = [Path(folders[0]) / name for name in _FILES]
     for path in paths:
         if not path.is_file():
-            message = Message.EMBEDDED_MODEL_MISSING.format(package=_PACKAGE, file=path.name)
+            message = _(
+                "The file {file} of the package {package} is missing. Reinstall the project's "
+                "dependencies."
+            ).format(package=_PACKAGE, file=path.name)
             raise ModelMissingError(message, package=_PACKAGE, file=path.name)
     return paths

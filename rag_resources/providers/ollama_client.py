@@ -18,7 +18,7 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.server_calls import (
     SERVER_ERROR,
@@ -77,7 +77,7 @@ class OllamaClient:
             )
         except (ValueError, httpx.InvalidURL) as error:
             shown = host.rpartition("@")[2]
-            message = Message.OLLAMA_HOST_INVALID.format(host=shown)
+            message = _("The address of Ollama is not valid: “{host}”").format(host=shown)
             raise InvalidParameterError(message, host=shown) from error
 
     def close(self) -> None:
@@ -130,7 +130,9 @@ class OllamaClient:
 
     def broke_off(self) -> ProviderUnavailableError:
         """Return the error for an answer that ended early."""
-        message = Message.OLLAMA_BROKE_OFF.format(host=self.host)
+        message = _("The model server ({host}) broke off its answer before the end.").format(
+            host=self.host
+        )
         return ProviderUnavailableError(message, host=self.host, model=self.model)
 
     @contextmanager
@@ -140,11 +142,15 @@ class OllamaClient:
         except ResponseError as error:
             raise self._refusal(error) from error
         except (httpx.HTTPError, ConnectionError) as error:
-            raise self._unavailable(Message.OLLAMA_UNAVAILABLE, error) from error
+            raise self._unavailable(
+                _("Ollama does not answer at {host}. Check that it is started."), error
+            ) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             # Not JSON, or JSON of the wrong shape (pydantic's error is a ValueError). The cause is
             # dropped, since it would put the server's answer into the log.
-            raise self._unavailable(Message.OLLAMA_UNREADABLE_ANSWER, error) from None
+            raise self._unavailable(
+                _("Ollama ({host}) gave an answer that cannot be understood."), error
+            ) from None
 
     def _unavailable(self, message: str, error: Exception) -> ProviderUnavailableError:
         return ProviderUnavailableError(
@@ -160,13 +166,19 @@ class OllamaClient:
             return self.broke_off()
         context = {"host": self.host, "model": self.model, "status": status}
         if _is_transient(error):
-            message = Message.OLLAMA_SERVER_ERROR.format(host=self.host, status=status)
+            message = _("The model server ({host}) answered with an error {status}.").format(
+                host=self.host, status=status
+            )
             return ProviderUnavailableError(message, **context)
-        message = Message.OLLAMA_REFUSED.format(**context)
+        message = _(
+            "Ollama ({host}) refused the request for the model {model} (error {status})."
+        ).format(**context)
         return ProviderError(message, **context)
 
     def _missing(self) -> ModelMissingError:
-        message = Message.OLLAMA_MODEL_MISSING.format(model=self.model)
+        message = _(
+            "Ollama does not have the model {model}. Download it with: ollama pull {model}"
+        ).format(model=self.model)
         return ModelMissingError(message, model=self.model, host=self.host)
 
 

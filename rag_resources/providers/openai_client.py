@@ -20,8 +20,7 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template
+from rag_resources.languages.messages import Text, _
 from rag_resources.providers.server_calls import (
     SERVER_ERROR,
     TOO_MANY_REQUESTS,
@@ -90,7 +89,10 @@ class OpenAIClient:
                 follow_redirects=False,
             )
         except (ValueError, httpx.InvalidURL) as error:
-            message = Message.OPENAI_BASE_URL_INVALID.format(host=shown)
+            message = _(
+                "OPENAI_BASE_URL is not valid: “{host}”. http://… or https://… is expected, up to "
+                "the version, such as http://127.0.0.1:8080/v1."
+            ).format(host=shown)
             raise InvalidParameterError(message, host=shown) from error
 
     def close(self) -> None:
@@ -135,7 +137,9 @@ class OpenAIClient:
 
     def broke_off(self) -> ProviderUnavailableError:
         """Return the error for an answer that ended early."""
-        message = Message.OPENAI_BROKE_OFF.format(host=self.host)
+        message = _("The model server ({host}) broke off its answer before the end.").format(
+            host=self.host
+        )
         return ProviderUnavailableError(message, host=self.host, model=self.model)
 
     @contextmanager
@@ -173,15 +177,33 @@ class OpenAIClient:
             # The cause is dropped: it holds the request.
             raise self._refusal(error.response) from None
         except SSEError as error:
-            raise self._unavailable(Message.OPENAI_UNREADABLE_ANSWER, error) from None
+            raise self._unavailable(
+                _(
+                    "The model server ({host}) gave an answer that cannot be understood. Check "
+                    "that OPENAI_BASE_URL ends in the version, such as /v1."
+                ),
+                error,
+            ) from None
         except (httpx.HTTPError, ConnectionError) as error:
-            raise self._unavailable(Message.OPENAI_UNAVAILABLE, error) from error
+            raise self._unavailable(
+                _(
+                    "The model server does not answer at {host}. Check that it is started, and "
+                    "OPENAI_BASE_URL."
+                ),
+                error,
+            ) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             # Not JSON, or JSON of the wrong shape (pydantic's error is a ValueError). The cause is
             # dropped, since it would put the server's answer into the log.
-            raise self._unavailable(Message.OPENAI_UNREADABLE_ANSWER, error) from None
+            raise self._unavailable(
+                _(
+                    "The model server ({host}) gave an answer that cannot be understood. Check "
+                    "that OPENAI_BASE_URL ends in the version, such as /v1."
+                ),
+                error,
+            ) from None
 
-    def _unavailable(self, message: Template, error: Exception) -> ProviderUnavailableError:
+    def _unavailable(self, message: Text, error: Exception) -> ProviderUnavailableError:
         return ProviderUnavailableError(
             message.format(host=self.host), host=self.host, reason=type(error).__name__
         )
@@ -191,20 +213,48 @@ class OpenAIClient:
         context = {"host": self.host, "model": self.model, "status": status}
         told = _told(answer)
         if _SHAPE in told:
-            message = Message.OPENAI_REFUSED.format(**context)
+            message = _(
+                "The model server ({host}) refused the request for the model {model} (error "
+                "{status}). Check LLM_MODEL, and that OPENAI_BASE_URL ends in the version, such "
+                "as /v1."
+            ).format(**context)
             return ShapeRefusedError(message, **context)
         if _is_passing(status):
-            message = Message.OPENAI_SERVER_ERROR.format(host=self.host, status=status)
+            message = _("The model server ({host}) answered with an error {status}.").format(
+                host=self.host, status=status
+            )
             return ProviderUnavailableError(message, **context)
         # A server without the endpoint also answers 404, but its error does not mention a model.
         if status == _NOT_FOUND and "model" in told:
-            message = Message.OPENAI_MODEL_MISSING.format(model=self.model, host=self.host)
+            message = _(
+                "The model server ({host}) does not have the model {model}. Check its name; "
+                "{host}/models lists those it has."
+            ).format(model=self.model, host=self.host)
             return ModelMissingError(message, model=self.model, host=self.host)
         if status in _UNAUTHORIZED:
-            return ProviderError(Message.OPENAI_KEY_REFUSED.format(**context), **context)
+            return ProviderError(
+                _(
+                    "The model server ({host}) did not accept the key (error {status}). Check "
+                    "OPENAI_API_KEY."
+                ).format(**context),
+                **context,
+            )
         if any(code in told for code in _CONTEXT_CODES):
-            return ProviderError(Message.OPENAI_TOO_LONG.format(**context), **context)
-        return ProviderError(Message.OPENAI_REFUSED.format(**context), **context)
+            return ProviderError(
+                _(
+                    "The request is longer than the context of the model {model} at {host}. Lower "
+                    "ANSWER_CONTEXT_TOKENS or start the server with more context."
+                ).format(**context),
+                **context,
+            )
+        return ProviderError(
+            _(
+                "The model server ({host}) refused the request for the model {model} (error "
+                "{status}). Check LLM_MODEL, and that OPENAI_BASE_URL ends in the version, such "
+                "as /v1."
+            ).format(**context),
+            **context,
+        )
 
 
 class OpenAIModel:
@@ -237,7 +287,9 @@ def _checked(api_key: SecretStr | None) -> str:
     """
     key = api_key.get_secret_value().strip() if api_key else ""
     if not (key.isascii() and key.isprintable()):
-        raise InvalidParameterError(Message.OPENAI_API_KEY_INVALID)
+        raise InvalidParameterError(
+            _("OPENAI_API_KEY has characters that a key cannot have, such as accents or line ends.")
+        )
     return key
 
 

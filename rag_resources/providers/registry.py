@@ -3,7 +3,6 @@
 import threading
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import (
     EMBEDDED_MODELS,
     MODEL_CHOICES,
@@ -13,6 +12,7 @@ from rag_resources.core.model_names import (
     short_name,
 )
 from rag_resources.core.servers import Servers
+from rag_resources.languages.messages import _
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.ollama import OllamaEmbedder
@@ -87,7 +87,13 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
         return None
     named = language_model(name)
     if named is None:
-        raise InvalidParameterError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=name), name=name)
+        raise InvalidParameterError(
+            _(
+                "Unknown language model: “{name}”. Write ollama:<model> or openai:<model>, or "
+                "nothing to use none."
+            ).format(name=name),
+            name=name,
+        )
     provider, model = named
     key = (f"{provider}:{model}", servers)
     with _lock:
@@ -128,7 +134,12 @@ def _openai_address(servers: Servers) -> str:
         InvalidParameterError: None is set.
     """
     if not servers.openai_base_url:
-        raise InvalidParameterError(Message.OPENAI_BASE_URL_MISSING)
+        raise InvalidParameterError(
+            _(
+                "OPENAI_BASE_URL is missing: the address of the OpenAI-compatible server, such as "
+                "http://127.0.0.1:8080/v1."
+            )
+        )
     return servers.openai_base_url
 
 
@@ -156,5 +167,8 @@ def _build_embedded(name: str) -> Embedder:
     if name == "use_multilingual":
         return USEEmbedder()
     raise InvalidParameterError(
-        Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=MODEL_CHOICES), name=name
+        _("Unknown embedding model: “{name}”. Available models: {known}").format(
+            name=name, known=MODEL_CHOICES
+        ),
+        name=name,
     )

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_resources.core.errors import InvalidAnswerError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import AnswerT
 
@@ -28,7 +28,9 @@ def parsed(content: str, shape: type[AnswerT], *, model: str, **context: object)
     except ValidationError as error:
         # The cause is dropped: it holds the answer, which may quote the question.
         raise InvalidAnswerError(
-            Message.OLLAMA_INVALID_ANSWER.format(model=model),
+            _("The model {model} did not answer in the form that was asked for.").format(
+                model=model
+            ),
             model=model,
             shape=shape.__name__,
             problems=sorted({problem["type"] for problem in error.errors()}),

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_resources.core.errors import InvalidEmbeddingError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Vectors
 
 # Under this norm the direction of a float32 vector is rounding noise.
@@ -52,5 +52,7 @@ def unit_vectors(
 
 
 def _invalid(model: str, problem: str, **context: object) -> InvalidEmbeddingError:
-    message = Message.EMBEDDING_INVALID.format(model=model, problem=problem)
+    message = _("The model {model} returned invalid vectors: {problem}").format(
+        model=model, problem=problem
+    )
     return InvalidEmbeddingError(message, model=model, problem=problem, **context)

@@ -14,12 +14,12 @@ from markupsafe import Markup
 
 from rag_resources.core.configuration import Role, usable_retrieval
 from rag_resources.core.gate import GateState, wilson_interval
-from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison_tables import changes_table, flips_table
 from rag_resources.evaluation.summary import verdict_in_words
 from rag_resources.files import Files
-from rag_resources.languages.messages import operators
+from rag_resources.languages.labels import METRIC_WORDS
+from rag_resources.languages.messages import _, ngettext, operators
 from rag_resources.reporting.plot import history_svg
 from rag_resources.reporting.report import EvaluationReport, ReportedConfiguration
 
@@ -82,7 +82,7 @@ def render_report(report: EvaluationReport) -> str:
     )
     environment.filters["breakable"] = _breakable
     return environment.get_template("report.html").render(
-        m=Message,
+        _=_,
         language=operators(),
         report=report,
         read_at=_moment(report.read_at),
@@ -118,22 +118,24 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
     status, gate = report.status, report.gate
     serving = status.promotion
     if serving and status.serving_since:
-        named = Message.REPORT_SERVES.format(
+        named = _("{configuration}, with the model {model}").format(
             configuration=serving.configuration, model=serving.model
         )
         since = _moment(status.serving_since)
         if serving.reason:
-            since = Message.REPORT_ROLLED_BACK.format(moment=since, reason=serving.reason)
-        yield Message.REPORT_FACT_CONFIGURATION, named
-        yield Message.REPORT_FACT_SINCE, since
+            since = _("{moment}, by undoing what was before: {reason}").format(
+                moment=since, reason=serving.reason
+            )
+        yield _("Configuration"), named
+        yield _("Since"), since
     else:
-        yield Message.REPORT_FACT_CONFIGURATION, Message.REPORT_SERVES_NOTHING
+        yield _("Configuration"), _("No promoted configuration serves yet.")
     golden = status.present.golden_hash
-    questions = Message.REPORT_QUESTIONS.format(count=status.golden, golden=golden)
-    yield Message.REPORT_FACT_QUESTIONS, questions
+    questions = _("{count} in the set {golden}").format(count=status.golden, golden=golden)
+    yield _("Questions"), questions
     yield (
-        Message.REPORT_FACT_INDEX,
-        Message.REPORT_INDEX.format(
+        _("Index"),
+        _("version {version}; notes: {notes} (chunked: {chunked}); chunks: {chunks}").format(
             version=status.present.index_version,
             notes=status.notes,
             chunked=status.chunked,
@@ -141,8 +143,11 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
         ),
     )
     yield (
-        Message.REPORT_FACT_GATE,
-        Message.REPORT_GATE.format(
+        _("Gate"),
+        _(
+            "Hit_Rate@10 ≥ {hit_rate:g}; p95 < {latency:g} ms; against what serves, not worse by "
+            "more than {points:g} points"
+        ).format(
             hit_rate=gate.hit_rate_at_10, latency=gate.latency_p95_ms, points=100 * gate.margin
         ),
     )
@@ -151,11 +156,11 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
 def _configurations(report: EvaluationReport) -> PageTable:
     """Return every configuration with its hit rates, its gate, and whether it may serve."""
     columns = (
-        Message.COLUMN_CONFIGURATION,
-        Message.COLUMN_GATE,
+        _("Configuration"),
+        _("Gate"),
         *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
         *(METRIC_WORDS[SERVED], "MRR", "nDCG@10", "p50/p95 ms"),
-        Message.COLUMN_MAY_SERVE,
+        _("May it serve?"),
     )
     rows = []
     for item in report.configurations:
@@ -172,25 +177,38 @@ def _configurations(report: EvaluationReport) -> PageTable:
                 _may_serve(report, item),
             )
         )
-    return PageTable(Message.REPORT_CONFIGURATIONS_CAPTION, columns, rows)
+    return PageTable(
+        _(
+            "The last evaluation of each configuration, the best first; below each Hit_Rate its "
+            "95 % Wilson interval."
+        ),
+        columns,
+        rows,
+    )
 
 
 def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Iterator[str]:
     """Say what a reader must know to interpret the numbers."""
     own = item.evaluation
     if item.is_of(report.status.promotion):
-        yield Message.REPORT_IS_SERVING
+        yield _("★ serves")
     config = usable_retrieval(own.config, origin=own.configuration)
     searches_words = config is not None and not config.uses_vectors
-    yield Message.REPORT_EVALUATED.format(
+    yield ngettext(
+        "{moment} · {model} · {queries} question",
+        "{moment} · {model} · {queries} questions",
+        own.total_queries,
+    ).format(
         moment=_moment(own.created_at),
-        model=Message.REPORT_NO_MODEL if searches_words else own.model,
+        model=_("no model") if searches_words else own.model,
         queries=own.total_queries,
     )
     if own.golden_hash != report.status.present.golden_hash:
-        yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
+        yield _("with another set of questions ({golden})").format(golden=own.golden_hash)
     if own.failed_queries:
-        yield Message.REPORT_FAILED.format(count=own.failed_queries)
+        yield _("questions that failed, and count as not found: {count}").format(
+            count=own.failed_queries
+        )
     if item.gates.disturbance:
         yield item.gates.disturbance
 
@@ -212,24 +230,36 @@ def _hit_rate(rate: float, queries: int) -> Cell:
 def _may_serve(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     serving = report.status.promotion
     if serving and serving.evaluation_id == item.evaluation.evaluation_id:
-        return Cell(Message.REPORT_IS_SERVING, tone="good")
+        return Cell(_("★ serves"), tone="good")
     if item.named and item.named.role is Role.REFERENCE:
-        return Cell(Message.REPORT_REFERENCE)
+        return Cell(_("no: it is a reference, for comparison only"))
     if item.refusal:
-        return Cell(Message.REPORT_MAY_NOT_SERVE.format(reason=item.refusal), tone="bad")
-    return Cell(Message.REPORT_MAY_SERVE, tone="good")
+        return Cell(_("no: {reason}").format(reason=item.refusal), tone="bad")
+    return Cell(_("yes"), tone="good")
 
 
 def _against(item: ReportedConfiguration) -> Against:
     gates = item.gates
     if gates.against is None:
-        return Against(item.name, gates.disturbance or Message.REPORT_AGAINST_NOTHING)
+        return Against(
+            item.name, gates.disturbance or _("There is no other evaluation to compare with.")
+        )
     found = gates.against.found
     said = [gates.against.in_words]
     if found.left_out:
-        said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=found.left_out))
+        said.append(
+            _(
+                "Questions that are not in both evaluations, or have other relevant notes, do not "
+                "count: {count}."
+            ).format(count=found.left_out)
+        )
     if gates.staleness or gates.against.outdated:
-        said.append(Message.REPORT_AGAINST_STALE)
+        said.append(
+            _(
+                "One of the two evaluations is stale: what changed may come from the notes or the "
+                "questions, not from the configuration."
+            )
+        )
     tables = (changes_table(found), flips_table(found, shown=SHOWN_FLIPS))
     return Against(
         item.name,
@@ -246,19 +276,21 @@ def _history(report: EvaluationReport) -> PageTable:
     """Return the newest evaluations of the leading configurations, newest first."""
     newest = report.history[::-1][:SHOWN_HISTORY]
     return PageTable(
-        Message.REPORT_HISTORY_CAPTION.format(shown=len(newest), total=len(report.history)),
+        _("The {shown} latest evaluations of {total}.").format(
+            shown=len(newest), total=len(report.history)
+        ),
         (
-            Message.COLUMN_EVALUATED,
-            Message.COLUMN_CONFIGURATION,
+            _("Evaluated"),
+            _("Configuration"),
             "Hit_Rate@10",
             "MRR",
-            Message.COLUMN_QUERIES,
-            Message.COLUMN_GOLDEN,
+            _("Questions"),
+            _("Set"),
         ),
         [
             (
                 Cell(_moment(item.created_at)),
-                Cell(item.configuration, (Message.GATE_DISTURBED,) if item.is_disturbed else ()),
+                Cell(item.configuration, (_("disturbed"),) if item.is_disturbed else ()),
                 _hit_rate(item.hit_rate_at_10, item.total_queries),
                 Cell(f"{item.mrr:.3f}"),
                 Cell(str(item.total_queries)),
@@ -272,8 +304,10 @@ def _history(report: EvaluationReport) -> PageTable:
 def _missed(report: EvaluationReport) -> PageTable:
     """Return the first questions that were missed, with their relevant notes."""
     return PageTable(
-        Message.REPORT_MISSED.format(name=report.missed_by, count=len(report.missed)),
-        (Message.COLUMN_QUESTION, Message.COLUMN_CATEGORY, Message.COLUMN_RELEVANT_NOTES),
+        _("Questions that “{name}” does not find among the first ten: {count}").format(
+            name=report.missed_by, count=len(report.missed)
+        ),
+        (_("Question"), _("Category"), _("Relevant notes")),
         [
             (
                 Cell(each.query),

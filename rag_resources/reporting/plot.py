@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.reporting.report import EvaluationReport
 
 WIDTH, HEIGHT = 760, 320
@@ -94,13 +94,14 @@ def history_svg(report: EvaluationReport) -> Markup:
         parts += [_POINT.format(x=x, y=y, colour=colour) for x, y in places]
         ends[name] = places[-1][1], colour
     parts += _named(ends)
-    description = Message.REPORT_HISTORY_DESCRIPTION.format(
-        names=", ".join(ends), first=f"{first:%Y-%m-%d %H:%M}", last=f"{last:%Y-%m-%d %H:%M}"
-    )
+    description = _(
+        "Lines of Hit_Rate@10 of {names} between {first} and {last}. The values are in the table "
+        "of evaluations."
+    ).format(names=", ".join(ends), first=f"{first:%Y-%m-%d %H:%M}", last=f"{last:%Y-%m-%d %H:%M}")
     return _SVG.format(
         width=WIDTH,
         height=HEIGHT,
-        title=Message.REPORT_HISTORY,
+        title=_("History"),
         description=description,
         parts=Markup("").join(parts),
     )

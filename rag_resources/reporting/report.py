@@ -10,10 +10,10 @@ from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import EvidenceReader
 from rag_resources.evaluation.gates import Gates, read_gates
+from rag_resources.languages.messages import _
 from rag_resources.serving.promotion import refusal
 from rag_resources.store.comparison import evaluated_questions, name_notes
 from rag_resources.store.contents import count_contents
@@ -111,7 +111,7 @@ def read_report(
             refused = (
                 refusal(connection, named, gates, by_itself=True)
                 if named
-                else Message.REPORT_CONFIGURATION_GONE
+                else _("there is no configuration of that name any more")
             )
             return ReportedConfiguration(named, gates, refused)
 

@@ -23,7 +23,7 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
     RagError,
 )
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 _log = structlog.get_logger()
 
@@ -197,7 +197,10 @@ class CircuitBreaker:
                 self._on_trial = False
 
     def _refusal(self, wait_s: float) -> DependencyOpenError:
-        message = Message.DEPENDENCY_OPEN.format(dependency=self.name, seconds=math.ceil(wait_s))
+        message = _(
+            "“{dependency}” has failed several times in a row; it will be tried again in less "
+            "than {seconds} s."
+        ).format(dependency=self.name, seconds=math.ceil(wait_s))
         return DependencyOpenError(message, dependency=self.name)
 
 

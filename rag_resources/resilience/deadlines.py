@@ -14,7 +14,7 @@ from rag_resources.core.errors import (
     DatabaseUnavailableError,
     DeadlineExceededError,
 )
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resilience.breakers import is_failure
 
 _T = TypeVar("_T")
@@ -74,7 +74,9 @@ def time_is_up(*, begun: bool = True) -> DeadlineExceededError:
     Args:
         begun: Whether the call had started.
     """
-    return DeadlineExceededError(Message.TIME_IS_UP, begun=begun)
+    return DeadlineExceededError(
+        _("There is no time left for this part of the search."), begun=begun
+    )
 
 
 # Starts threads only when it gets work. They are not daemon threads, which Python kills in the

@@ -20,12 +20,12 @@ from rag_resources.core.errors import (
     InvalidEmbeddingError,
     ModelMissingError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent
 from rag_resources.core.retrievers import KINDS, RETRIEVER_OF, RankedList, RetrieverName
 from rag_resources.core.types import ScoredChunk, Windows
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.readers import Reads
+from rag_resources.languages.messages import _
 from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.resilience.deadlines import FAIR_MS, blames, share
 from rag_resources.resilience.retry import retried
@@ -302,14 +302,28 @@ def _lists(question: Question, name: RetrieverName, facts: SearchFacts) -> Itera
     model = config.model
     info = facts.models.get(model)
     if info is None:
-        raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=model), model=model)
+        raise ModelMissingError(
+            _(
+                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+                "asset embeddings/{model} (if it does not exist, first add the model to "
+                "EMBEDDING_MODELS and restart) or choose another configuration."
+            ).format(model=model),
+            model=model,
+        )
     if name is RetrieverName.WINDOWS and config.unit == "chunks" and model not in facts.windowed:
-        raise ModelMissingError(Message.WINDOWS_NOT_INDEXED.format(model=model), model=model)
+        raise ModelMissingError(
+            _(
+                "The model “{model}” does not have windows yet: “rag run” makes them, or "
+                "materialize windows/{model} in the UI."
+            ).format(model=model),
+            model=model,
+        )
     vectors = question.vectors.of(model)
     if vectors.shape[1] != info.dimension:
-        message = Message.EMBEDDING_DIMENSION.format(
-            model=model, expected=info.dimension, found=vectors.shape[1]
-        )
+        message = _(
+            "The model “{model}” gives vectors of {found} components, and the stored ones have "
+            "{expected}."
+        ).format(model=model, expected=info.dimension, found=vectors.shape[1])
         raise InvalidEmbeddingError(message, model=model)
     threshold = config.similarity_threshold
     for ranked in _by_vectors(name, config):

@@ -10,17 +10,16 @@ from rag_resources.core.errors import (
     DeadlineExceededError,
     ModelMissingError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Place
 from rag_resources.core.retrievers import KINDS, RetrieverName
-from rag_resources.core.texts import Text, joined
+from rag_resources.languages.messages import Text, _, joined
 
 INTENT_WORDS: Mapping[str, Text] = {
-    "factual": Message.INTENT_FACTUAL,
-    "causal": Message.INTENT_CAUSAL,
-    "temporal": Message.INTENT_TEMPORAL,
-    "comparative": Message.INTENT_COMPARATIVE,
-    "abstract": Message.INTENT_ABSTRACT,
+    "factual": _("asks for a fact"),
+    "causal": _("asks for a cause"),
+    "temporal": _("asks for a time"),
+    "comparative": _("asks for a comparison"),
+    "abstract": _("open question"),
 }
 """Each intent of a question in words."""
 
@@ -64,7 +63,7 @@ def messages(
         isinstance(failures.get(stage), DeadlineExceededError | DatabaseTimeoutError)
         for stage in _SEARCHING
     ):
-        told.append(Message.PARTIAL_RESULTS)
+        told.append(_("Partial search completed (time limit exceeded)"))
     return tuple(told)
 
 
@@ -81,9 +80,9 @@ def parts_in_words(places: Sequence[Place]) -> Text:
     return joined(
         ", ",
         [
-            Message.PLACE_PAGE.format(page=each.page)
+            _("p. {page}").format(page=each.page)
             if each.sheet is None
-            else Message.PLACE_CELLS.format(sheet=each.sheet, cells=each.cell_range)
+            else _("sheet “{sheet}”, {cells}").format(sheet=each.sheet, cells=each.cell_range)
             for each in places
             if not each.is_whole
         ],
@@ -95,19 +94,25 @@ def left_out_in_words(degraded: Sequence[str]) -> tuple[Text, ...]:
     told = (
         _LEFT_OUT[stage].format()
         if stage in _LEFT_OUT
-        else Message.LEFT_OUT_OTHER.format(stage=stage)
+        else _("A part of the search could not be done: {stage}.").format(stage=stage)
         for stage in degraded
     )
     return tuple(dict.fromkeys(told))
 
 
 _LEFT_OUT = {
-    "transform": Message.LEFT_OUT_TRANSFORM,
-    "embed": Message.LEFT_OUT_VECTORS,
-    RetrieverName.SEMANTIC: Message.LEFT_OUT_VECTORS,
-    RetrieverName.WINDOWS: Message.LEFT_OUT_WINDOWS,
-    RetrieverName.FULLTEXT: Message.LEFT_OUT_WORDS,
-    "diversity": Message.LEFT_OUT_DIVERSITY,
-    "rerank": Message.LEFT_OUT_RERANK,
-    "expand": Message.LEFT_OUT_EXPAND,
+    "transform": _("The question could not be analysed: it was searched as it is written."),
+    "embed": _(
+        "Nothing was searched by meaning: notes that say it in other words will be missing."
+    ),
+    RetrieverName.SEMANTIC: _(
+        "Nothing was searched by meaning: notes that say it in other words will be missing."
+    ),
+    RetrieverName.WINDOWS: _("Whole passages were compared, not single sentences."),
+    RetrieverName.FULLTEXT: _(
+        "Nothing was searched by words: exact names and numbers may be missing."
+    ),
+    "diversity": _("Passages that say the same were not left out."),
+    "rerank": _("The passages were not re-ranked: they are in the order in which they were found."),
+    "expand": _("The passages come without the sentences around them."),
 }

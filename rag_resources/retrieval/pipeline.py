@@ -24,7 +24,6 @@ from rag_resources.core.errors import (
     ProviderError,
 )
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import EMBEDDED_MODELS
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.reranking import rerank
@@ -33,7 +32,8 @@ from rag_resources.core.sentences import sentences as cut_sentences
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.readers import Reads
-from rag_resources.languages.prompts import prompts_version
+from rag_resources.languages.messages import _
+from rag_resources.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
@@ -318,11 +318,17 @@ class RetrievalPipeline:
         except Exception as error:  # noqa: BLE001 -- the user gets a response after any error
             stages.degrade("database", error, component="database")
             unreachable = isinstance(error, DatabaseUnavailableError | DependencyOpenError)
-            return Found(), (Message.CONNECTION_ERROR if unreachable else Message.NOTHING_RETRIEVED)
+            return Found(), (
+                _("Connection error. Please try again later.")
+                if unreachable
+                else _("No results could be retrieved. Please try again.")
+            )
         for name, failure in found.failures.items():
             if failure not in unembedded:
                 stages.degrade(name.value, failure, component=dependency_of(name, request.config))
-        return found, None if found.worked else Message.NOTHING_RETRIEVED
+        return found, None if found.worked else _(
+            "No results could be retrieved. Please try again."
+        )
 
     def _embedded(self, question: Question) -> tuple[list[RetrieverName], list[Exception]]:
         """Embed the question for the wanted retrievers.

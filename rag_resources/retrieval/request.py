@@ -7,11 +7,11 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidParameterError, InvalidQueryError
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import ScoredChunk
 from rag_resources.core.wording import says_something
+from rag_resources.languages.messages import _
 
 MAX_RESULTS = 50
 
@@ -79,10 +79,12 @@ def check_query(query: str) -> None:
         InvalidQueryError: It is blank or too long.
     """
     if is_blank(query.replace("\0", " ")):
-        raise InvalidQueryError(Message.QUERY_BLANK)
+        raise InvalidQueryError(_("The question is empty. Write what you want to find."))
     if len(query) > MAX_QUERY_CHARS:
         raise InvalidQueryError(
-            Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
+            _("The question has {length} characters; the maximum is {maximum}.").format(
+                length=len(query), maximum=MAX_QUERY_CHARS
+            )
         )
 
 
@@ -93,7 +95,12 @@ def check_words(query: str, language: str) -> None:
         InvalidQueryError: It has no other word and no number.
     """
     if not says_something(query, language):
-        raise InvalidQueryError(Message.QUERY_WITHOUT_WORDS)
+        raise InvalidQueryError(
+            _(
+                "The question has no word to search for: only signs, emoji or words such as "
+                "“what” or “of”. Say what it is about."
+            )
+        )
 
 
 def check_top_k(top_k: int) -> None:
@@ -104,7 +111,10 @@ def check_top_k(top_k: int) -> None:
     """
     if not 1 <= top_k <= MAX_RESULTS:
         raise InvalidParameterError(
-            Message.TOP_K_RANGE.format(value=top_k, maximum=MAX_RESULTS), top_k=top_k
+            _("The number of passages must be between 1 and {maximum}: {value}.").format(
+                value=top_k, maximum=MAX_RESULTS
+            ),
+            top_k=top_k,
         )
 
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, create_model
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
-from rag_resources.core.messages import Message
-from rag_resources.languages.prompts import prompt
+from rag_resources.languages.messages import _
+from rag_resources.prompts import prompt
 from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.inputs import as_data, batches
 from rag_resources.providers.protocols import LanguageModel, Reranker
@@ -81,7 +81,9 @@ def _gathered(calls: Sequence[Future[list[float]]], deadline: Deadline) -> list[
         if call in done and (error := call.exception()):
             raise error
     if late:
-        raise DeadlineExceededError(Message.TIME_IS_UP, late=len(late), of=len(calls))
+        raise DeadlineExceededError(
+            _("There is no time left for this part of the search."), late=len(late), of=len(calls)
+        )
     return [score for call in calls for score in call.result()]
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
-from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import count_tokens
+from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Embedder, Reranker, Vectors
 
 # An embedded model cannot be interrupted, so this many tokens are embedded between two checks of
@@ -37,7 +37,11 @@ class SentenceReranker(Reranker):
         cosines: dict[str, float] = {}
         for batch in _batches(texts):
             if deadline.expired:
-                raise DeadlineExceededError(Message.TIME_IS_UP, scored=len(cosines), of=len(texts))
+                raise DeadlineExceededError(
+                    _("There is no time left for this part of the search."),
+                    scored=len(cosines),
+                    of=len(texts),
+                )
             vectors = self._embedder.embed_passages(batch)
             cosines.update(zip(batch, _cosines(vectors, question), strict=True))
         return [max((cosines[sentence] for sentence in own), default=0.0) for own in cut]

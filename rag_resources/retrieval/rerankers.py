@@ -4,7 +4,7 @@ The recipe is in docs/extending.md.
 """
 
 from rag_resources.core.errors import InvalidConfigurationError, ProviderError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.rerank_sentences import SentenceReranker
@@ -31,10 +31,19 @@ def build_reranker(
         return SentenceReranker(embedder)
     if name == "llm":
         if language_model is None:
-            raise ProviderError(Message.RERANKER_NEEDS_LANGUAGE_MODEL)
+            raise ProviderError(
+                _(
+                    "Re-ranking with “llm” needs a language model: name one in LLM_MODEL, or use "
+                    "reranking.method: sentences."
+                )
+            )
         return LanguageModelReranker(language_model, batch_size)
     raise InvalidConfigurationError(
-        Message.INVALID_CONFIGURATION.format(origin="reranking.method"),
-        [Message.PROBLEM_CHOICE.format(value=name, expected=", ".join(KNOWN_RERANKERS))],
+        _("The configuration is not valid ({origin}):").format(origin="reranking.method"),
+        [
+            _("“{value}” is not one of the options: {expected}").format(
+                value=name, expected=", ".join(KNOWN_RERANKERS)
+            )
+        ],
         name=name,
     )

@@ -14,7 +14,7 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.query import Intent, TransformedQuery, classify, decompose
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import normalize_query
-from rag_resources.languages.prompts import prompt
+from rag_resources.prompts import prompt
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 

@@ -6,11 +6,10 @@ from shlex import quote
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
 from rag_resources.database.readers import Reads
+from rag_resources.languages.messages import Text, _
 from rag_resources.store.notes import FilterValues, filter_values
 from rag_resources.store.search import any_visible
 
@@ -37,7 +36,7 @@ def unmet_filters(
             return ()
         unmet = [own for own in _each(filters) if not _meets(connection, tenant, own)]
         if not unmet:
-            return (Message.FILTERS_TOGETHER.format(),)
+            return (_("Each filter is met by some note, but no note meets all of them.").format(),)
         known = filter_values(connection)
         return tuple(_told(own, known) + _meant_type(connection, tenant, own) for own in unmet)
 
@@ -71,7 +70,11 @@ def _meant_type(connection: Connection, tenant: str, condition: RetrievalFilters
     [(key, value)] = meant.metadata.items()
     written = json.dumps(value, ensure_ascii=False)
     as_text = isinstance(value, str)
-    template = Message.FILTER_MEANT_TEXT if as_text else Message.FILTER_MEANT_NO_TEXT
+    template = (
+        _(" As a text there is: {value}, with the quotes. In a terminal: --metadata {option}")
+        if as_text
+        else _(" Without quotes there is: {value}. In a terminal: --metadata {option}")
+    )
     return template.format(value=written, option=quote(f"{key}={written}"))
 
 
@@ -88,22 +91,27 @@ def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:
 
 def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
     if condition.source:
-        told = Message.FILTER_NO_SOURCE.format(value=condition.source)
-        return told + Message.FILTER_SOURCES.format(sources=", ".join(known.sources))
+        told = _("No note comes from the source “{value}”.").format(value=condition.source)
+        return told + _(" They come from: {sources}.").format(sources=", ".join(known.sources))
     if condition.tags:
         (tag,) = condition.tags
-        return Message.FILTER_NO_TAG.format(value=tag)
+        return _("No note has the tag “{value}”.").format(value=tag)
     if condition.note_ids:
-        return Message.FILTER_NO_NOTE.format()
+        return _("No note has that id.").format()
     if condition.metadata:
         [(key, value)] = condition.metadata.items()
         if key in known.lists:
-            return Message.FILTER_LIST.format(key=key)
+            return _(
+                "“{key}” is a list in some notes, and filters take no lists but texts, numbers, "
+                "true, false or null. To filter by each value, write them into “tags”."
+            ).format(key=key)
         if key in known.keys:
-            return Message.FILTER_NO_VALUE.format(key=key, value=shown(value))
-        return Message.FILTER_NO_KEY.format(key=key)
+            return _("No note has “{key}” with the value “{value}”.").format(
+                key=key, value=shown(value)
+            )
+        return _("No note has “{key}” in its metadata.").format(key=key)
     if known.first is None or known.last is None:
-        return Message.FILTER_NO_NOTES.format()
-    return Message.FILTER_NO_PERIOD.format(
+        return _("There is no note.").format()
+    return _("No note is of those dates: there are notes from {first} to {last}.").format(
         first=f"{known.first:%Y-%m-%d}", last=f"{known.last:%Y-%m-%d}"
     )

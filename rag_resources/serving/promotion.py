@@ -18,13 +18,12 @@ from rag_resources.core.errors import (
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve, losers
-from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import query_metrics
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.gates import Gates, read_gates
+from rag_resources.languages.messages import Text, _, joined
 from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import has_questions, latest_evaluation
@@ -119,10 +118,24 @@ def promote_best(
         passed, refused = judged.passed, judged.refused
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
-            reasons = reasons or Message.REFUSED_NO_CANDIDATES
-            message: Text = Message.NOT_PROMOTED.format(reasons=reasons)
+            reasons = reasons or _(
+                "there is no candidate (role: candidate) with a model that is switched on: add "
+                "that of an included one (e5_small) to EMBEDDING_MODELS, or write one of your own "
+                "with “role: candidate” and a model of EMBEDDING_MODELS into the folder "
+                "RAG_CONFIGURATIONS (docs/configuration.md)"
+            )
+            message: Text = _("No configuration is promoted: {reasons}.").format(reasons=reasons)
             if judged.is_stale:
-                message = joined(" ", (message, Message.NOT_PROMOTED_STALE))
+                message = joined(
+                    " ",
+                    (
+                        message,
+                        _(
+                            "What is stale is evaluated before a promotion, so it changed "
+                            "meanwhile: repeat the promotion when nothing is being indexed."
+                        ),
+                    ),
+                )
                 raise OvertakenPromotionError(message, **refused)
             raise GateNotPassedError(message, **refused)
         serving = _serving(connection, configurations)
@@ -188,7 +201,7 @@ def _with_questions(connection: Connection, judged: _Judged) -> list[Passed]:
     questions = evaluated_questions(connection, judged.passed.keys())
     return [
         Passed(evaluation, query_metrics(questions[key]))
-        for key, (evaluation, _) in judged.passed.items()
+        for key, (evaluation, __) in judged.passed.items()
     ]
 
 
@@ -197,7 +210,12 @@ def _not_chosen(able: Sequence[Passed], serving: str) -> dict[str, str]:
     losing = losers(able)
     ahead = ahead_in_mrr([item.evaluation for item in able], serving)
     return {
-        name: Message.REFUSED_LOSES if name in losing else Message.REFUSED_NOT_PROVEN
+        name: _("its MRR is higher, but it loses more questions than another, and not by chance")
+        if name in losing
+        else _(
+            "its MRR is higher, but with these questions what sets it apart from what served "
+            "already (at first, the default) may be chance"
+        )
         for name in ahead
     }
 
@@ -217,7 +235,7 @@ def _judge(
     for candidate in candidates:
         evaluation = latest_evaluation(connection, candidate.name)
         if evaluation is None:
-            refused[candidate.name] = Message.REFUSED_NOT_EVALUATED
+            refused[candidate.name] = _("it has not been evaluated yet")
             continue
         evidence = read_evidence(
             connection, evaluation, candidate.retrieval, gate=gate, settings=settings
@@ -339,51 +357,80 @@ def judge_serving(
     name, settings = promotion.configuration, settings or SearchSettings()
 
     def unjudged(reason: str) -> ServingVerdict:
-        return ServingVerdict(unjudged=Message.SERVING_UNJUDGED.format(name=name, reason=reason))
+        return ServingVerdict(
+            unjudged=_("“{name}”, which serves, could not be judged: {reason}.").format(
+                name=name, reason=reason
+            )
+        )
 
     evaluation = latest_evaluation(connection, name)
     if evaluation is None:
-        return unjudged(Message.REFUSED_NOT_EVALUATED)
+        return unjudged(_("it has not been evaluated yet"))
     config = parse_retrieval(promotion.config, origin=name)
     evidence = read_evidence(connection, evaluation, config, gate=gate, settings=settings)
     gates = read_gates(connection, evaluation, gate, evidence, settings)
     if gates.staleness:
         return unjudged(gates.staleness)
     if gates.disturbance:
-        said = Message.SERVING_UNMEASURED.format(name=name, reason=gates.disturbance)
+        said = _("“{name}”, which serves, could not be measured: {reason}.").format(
+            name=name, reason=gates.disturbance
+        )
         return ServingVerdict(fallen=said)
     reason = gates.loss or (None if promotion.reason else gates.shortfall)
     if reason is None:
         return ServingVerdict()
-    return ServingVerdict(fallen=Message.SERVING_FELL.format(name=name, reason=reason))
+    return ServingVerdict(
+        fallen=_("“{name}”, which serves, no longer passes: {reason}.").format(
+            name=name, reason=reason
+        )
+    )
 
 
 def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
     """Return the refusal if the questions were archived."""
     found = has_questions(connection, evaluation.evaluation_id)
-    return None if found else Message.REFUSED_ARCHIVED
+    return (
+        None
+        if found
+        else _(
+            "the questions of its last evaluation are no longer stored, so it cannot be compared "
+            "with what serves"
+        )
+    )
 
 
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
     """Return the refusal if the model was retired; the evidence shows if another replaced it."""
     model = candidate.retrieval.model
     if candidate.retrieval.needs_vectors and fetch_model(connection, model) is None:
-        return Message.REFUSED_MODEL_RETIRED.format(model=model)
+        return _("its model, “{model}”, was retired").format(model=model)
     return None
 
 
 def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
     """Return the refusal if a person withdrew it, or everything was rolled back since."""
     if is_withdrawn(connection, evaluation.config_hash):
-        return Message.REFUSED_WITHDRAWN
+        return _("somebody withdrew it; it comes back only if it is promoted by its name")
     since = rolled_back_at(connection)
-    return Message.REFUSED_ROLLED_BACK if since and evaluation.created_at <= since else None
+    return (
+        _(
+            "whole notes came back after its last evaluation; evaluate it again or promote it by "
+            "its name"
+        )
+        if since and evaluation.created_at <= since
+        else None
+    )
 
 
 def _refuse_while_rolled_back(connection: Connection) -> None:
     hold = current_hold(connection)
     if hold and hold.kind == "rolled_back":
-        raise MigrationHeldError(Message.PROMOTION_HELD.format(hold=hold.explanation))
+        raise MigrationHeldError(
+            _(
+                "Nothing is promoted by itself. {hold} Until then a candidate is promoted only by "
+                "its name."
+            ).format(hold=hold.explanation)
+        )
 
 
 def _candidates(
@@ -396,7 +443,14 @@ def _candidates(
     if not named:
         known = ", ".join(candidate.name for candidate in candidates)
         exists = name in configurations
-        template = Message.CANDIDATE_IS_REFERENCE if exists else Message.CANDIDATE_NOT_FOUND
+        template = (
+            _(
+                "“{name}” cannot be promoted: it is a reference (role: reference), only measured "
+                "to compare with. The candidates are: {known}."
+            )
+            if exists
+            else _("There is no candidate called “{name}”. The candidates are: {known}.")
+        )
         raise InvalidConfigurationError(template.format(name=name, known=known), [])
     return named
 

@@ -17,10 +17,9 @@ from rag_resources.core.errors import (
     MigrationHeldError,
     RollbackRefusedError,
 )
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.claims import until_none_is_left, with_brief_locks
 from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.messages import Text, _
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import current_hold, hold_migration
@@ -58,9 +57,31 @@ class Withdrawal:
         """Say in Spanish what serves now."""
         is_version = self.name == self.serving.configuration
         if self.changed:
-            template = Message.ROLLBACK_TO_VERSION if is_version else Message.ROLLBACK_CHANGED
+            template = (
+                _(
+                    "The earlier version of “{name}” serves again from now on, with the model "
+                    "{model}. The one that served was withdrawn: it comes back only if it is "
+                    "promoted by name."
+                )
+                if is_version
+                else _(
+                    "From now on “{serving}” serves, with the model {model}. “{name}” was "
+                    "withdrawn: it comes back only if it is promoted by its name."
+                )
+            )
         else:
-            template = Message.ROLLBACK_ALREADY if is_version else Message.ROLLBACK_UNCHANGED
+            template = (
+                _(
+                    "Nothing was changed: the last version of “{name}” was withdrawn already, and "
+                    "the earlier one serves. To withdraw that one, too: “rag rollback --reason "
+                    "WHY”, without a name."
+                )
+                if is_version
+                else _(
+                    "Nothing was changed: “{name}” is not what serves, or was withdrawn before. "
+                    "“{serving}” serves."
+                )
+            )
         return template.format(
             name=self.name, serving=self.serving.configuration, model=self.serving.model
         )
@@ -145,14 +166,19 @@ def withdraw(
         lock_promotions(connection)
         serving = current_promotion(connection)
         if serving is None:
-            raise RollbackRefusedError(Message.ROLLBACK_NOTHING_SERVES)
+            raise RollbackRefusedError(_("Nothing was changed: no configuration was promoted yet."))
         if not name:
             raise InvalidParameterError(
-                Message.ROLLBACK_NOT_NAMED.format(serving=serving.configuration)
+                _(
+                    "Nothing was changed. “{serving}” serves: to withdraw it, write its name in "
+                    "withdraw."
+                ).format(serving=serving.configuration)
             )
         if not was_promoted(connection, name):
             raise InvalidParameterError(
-                Message.ROLLBACK_NEVER_SERVED.format(name=name, serving=serving.configuration),
+                _("Nothing was changed: “{name}” never served. “{serving}” serves.").format(
+                    name=name, serving=serving.configuration
+                ),
                 name=name,
             )
         if config_hash is None:
@@ -163,8 +189,14 @@ def withdraw(
             return Withdrawal(name, serving, changed=False)
         previous = previous_promotion(connection)
         if previous is None:
-            raise RollbackRefusedError(Message.ROLLBACK_NOTHING_BEFORE.format(name=name))
-        origin = Message.ORIGIN_PROMOTION.format(name=previous.configuration)
+            raise RollbackRefusedError(
+                _(
+                    "Nothing was changed: before “{name}” no other configuration served that was "
+                    "not withdrawn later. Promote another one by its name or use Dagster’s job "
+                    "rollback_immediate, which goes back to “baseline” and deletes all chunks."
+                ).format(name=name)
+            )
+        origin = _("promotion of “{name}”").format(name=previous.configuration)
         config = parse_retrieval(previous.config, origin=origin)
         _check_serves(connection, previous.configuration, config)
         promote_back(
@@ -198,13 +230,30 @@ def _check_serves(
         return
     vectors = vectors_to_serve(connection, config.model)
     if vectors is None:
-        template = Message.ROLLBACK_MODEL_UNUSABLE
+        template = _(
+            "Nothing was changed: “{configuration}” cannot serve because its model, {model}, was "
+            "never used to index or was retired. Promote another by its name (“rag promote "
+            "NAME”), or first materialise embeddings/{model} and, if it searches by windows, "
+            "windows/{model} (if there are no such assets, add the model to EMBEDDING_MODELS and "
+            "restart)."
+        )
     elif config.unit == "notes" and vectors.notes_missing > accept_missing:
-        template = Message.ROLLBACK_NOTES_MISSING
+        template = _(
+            "Nothing was changed: “{configuration}” would not find {missing} notes, which have no "
+            "whole-note vector of {model}. Materialise note_embeddings first, with "
+            "NOTE_EMBEDDING_MODEL={model}, in the months of those notes (those before FIRST_MONTH "
+            "count, too); or accept to lose them with accept_missing: {missing}."
+        )
     elif config.unit == "chunks" and vectors.chunks and not vectors.chunk_vectors:
-        template = Message.ROLLBACK_NO_CHUNK_VECTORS
+        template = _(
+            "Nothing was changed: “{configuration}” cannot serve because no chunk has vectors of "
+            "its model. Materialise embeddings/{model} first."
+        )
     elif config.searches_windows and vectors.chunks and not vectors.windows:
-        template = Message.ROLLBACK_NO_WINDOWS
+        template = _(
+            "Nothing was changed: “{configuration}” cannot serve because it searches by windows "
+            "and there are none of its model. Materialise windows/{model} first."
+        )
     else:
         return
     missing = vectors.notes_missing if vectors else 0
@@ -233,4 +282,9 @@ def _drop_all_chunks(database: Database) -> None:
 def _stop_if_resumed(connection: Connection) -> None:
     hold = current_hold(connection)
     if hold is None or hold.kind != "rolled_back":
-        raise MigrationHeldError(Message.ROLLBACK_RESUMED)
+        raise MigrationHeldError(
+            _(
+                "Somebody resumed the migration while the chunks were being deleted; those that "
+                "are left are kept, and each note is found by them or whole."
+            )
+        )

@@ -13,9 +13,8 @@ from rag_resources.core.configuration import (
     usable_retrieval,
 )
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
+from rag_resources.languages.messages import Text, _
 from rag_resources.store.promotions import Promotion, current_promotion
 
 
@@ -48,14 +47,21 @@ def unlike_its_file(
     name = promotion.configuration
     own = configurations.get(name)
     if own is None:
-        return Message.SERVING_NO_FILE.format(name=name)
+        return _(
+            "“{name}”, which serves, is in no file. “rag run” chooses among those of the files, "
+            "so it may replace it."
+        ).format(name=name)
     if own.retrieval.config_hash == promotion.config_hash:
         return None
     config = usable_retrieval(promotion.config, origin=name)
     before = config.model_dump(mode="json") if config else dict(promotion.config)
     changes = config_changes(before, own.retrieval.model_dump(mode="json"))
     told = ", ".join(f"{each.field} {each.before} → {each.after}" for each in changes)
-    return Message.SERVING_OTHER_VERSION.format(name=name, changes=told)
+    return _(
+        "“{name}” serves in another version than that of its file ({changes}); its last figures "
+        "may be of either. “rag run” chooses among those of the files, so it may replace it; to "
+        "keep it, undo the change in its file."
+    ).format(name=name, changes=told)
 
 
 def read_serving(connection: Connection, default: NamedConfiguration) -> Serving:
@@ -74,5 +80,5 @@ def read_serving(connection: Connection, default: NamedConfiguration) -> Serving
 @lru_cache(maxsize=64)
 def _parsed(stored: str, name: str) -> RetrievalConfig:
     """Return a stored configuration, the same object for every question that it serves."""
-    origin = Message.RETRIEVED_CONFIG_PROMOTED.format(name=name)
+    origin = _("{name} (promoted)").format(name=name)
     return parse_retrieval(json.loads(stored), origin=origin)

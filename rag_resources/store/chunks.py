@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.errors import IndexingError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import Chunk, Note, TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 from rag_resources.store.holds import refuse_while_held
 
 LARGE_INDEX = 10_000
@@ -117,7 +117,9 @@ def replace_chunks(
     for note_id, cut in chunks.items():
         stored = counts.get(note_id, 0)
         if stored != len(cut):
-            raise IndexingError(Message.CHUNKS_NOT_STORED, note_id=note_id, stored=stored)
+            raise IndexingError(
+                _("Not all chunks of the note were stored."), note_id=note_id, stored=stored
+            )
 
 
 def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from rag_resources.core.documents import Page
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.page_numbers import numbers_in_words
 from rag_resources.core.quoting import shown
 from rag_resources.core.sections import MIN_QUALITY
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import _, restored
 from rag_resources.store.documents import StoredPage, list_pages
 from rag_resources.store.extractions import Extraction, list_extractions
 from rag_resources.store.notes import uuid_or_none
@@ -215,11 +214,21 @@ def find_document(connection: Connection, name: str, *, tenant: str) -> Document
     """
     found = [] if "\0" in name else list_documents(connection, tenant=tenant, name=name)[0]
     if not found:
-        raise InvalidParameterError(Message.DOCUMENT_UNKNOWN.format(name=shown(name)), name=name)
+        raise InvalidParameterError(
+            _(
+                "There is no document “{name}”: give its id, its address or its title. “rag "
+                "document list” lists them."
+            ).format(name=shown(name)),
+            name=name,
+        )
     if len(found) > 1:
         known = ", ".join(f"{each.address} ({each.document_id})" for each in found)
         raise InvalidParameterError(
-            Message.DOCUMENT_AMBIGUOUS.format(name=shown(name), documents=known), name=name
+            _(
+                "There are several documents “{name}”: give the address or the id of one: "
+                "{documents}."
+            ).format(name=shown(name), documents=known),
+            name=name,
         )
     return found[0]
 
@@ -232,7 +241,9 @@ def page_of(pages: Sequence[StoredPage], number: int) -> Page:
     """
     read = {stored.page.number: stored.page for stored in pages}
     if number not in read:
-        message = Message.DOCUMENT_NO_PAGE.format(page=number, pages=numbers_in_words(read))
+        message = _(
+            "No page {page} of this document was read. Its pages that were: {pages}."
+        ).format(page=number, pages=numbers_in_words(read))
         raise InvalidParameterError(message, page=number)
     return read[number]
 
@@ -240,7 +251,7 @@ def page_of(pages: Sequence[StoredPage], number: int) -> Page:
 def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
     """Return the pages, failures and readings of a document."""
     rows = queries().list_document_failures(connection, document_id=document_id)
-    failures = [DocumentFailure(row.page_number, row.stage, _reason(row)) for row in rows]
+    failures = [DocumentFailure(row.page_number, row.stage, restored(row.reason)) for row in rows]
     return DocumentDetails(
         list_pages(connection, document_id), failures, list_extractions(connection, document_id)
     )
@@ -319,14 +330,14 @@ def list_month_documents(
 def status_word(status: str) -> str:
     """Return the word for a status, or for the stage that it names."""
     words = {
-        "pending": Message.DOCUMENT_PENDING,
-        "downloading": Message.DOCUMENT_DOWNLOADING,
-        "extracting": Message.DOCUMENT_EXTRACTING,
-        "chunking": Message.DOCUMENT_CHUNKING,
-        "embedding": Message.DOCUMENT_EMBEDDING,
-        "completed": Message.DOCUMENT_COMPLETED,
-        "partial": Message.DOCUMENT_PARTIAL,
-        "failed": Message.DOCUMENT_FAILED,
+        "pending": _("pending"),
+        "downloading": _("downloading"),
+        "extracting": _("reading"),
+        "chunking": _("being chunked"),
+        "embedding": _("embedding"),
+        "completed": _("complete"),
+        "partial": _("partial"),
+        "failed": _("failed"),
     }
     return words.get(status, status)
 
@@ -374,11 +385,13 @@ def _summary(row: Any) -> DocumentSummary:
         chunks=row.chunks,
         held=row.held,
         first_failure=(
-            DocumentFailure(row.failed_page, row.stage, _reason(row)) if row.code else None
+            DocumentFailure(row.failed_page, row.stage, restored(row.reason))
+            if row.reason
+            else None
         ),
     )
 
 
 def _reason(row: Any) -> str:
-    """Return the reason of a failure from its code and details; empty if there is no failure."""
-    return restored({"code": row.code, "values": row.details}) if row.code else ""
+    """Return the reason of a failure; empty if there is no failure."""
+    return restored(row.reason) if row.reason else ""

@@ -25,9 +25,9 @@ from rag_resources.core.page_json import (
     removals_to_json,
 )
 from rag_resources.core.places import Box, NoteSpan
-from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import to_stored
 
 EXTRACTING = "extracting"
 """The stage stored for pages that could not be read."""
@@ -304,13 +304,11 @@ def write_failure(
     connection: Connection, document_id: UUID, failure: str, *, stage: str = EXTRACTING
 ) -> None:
     """Store why a document, or the rest of it, could not be read."""
-    told = to_stored(failure)
     row = {
         "document_id": document_id,
         "page_number": None,
         "stage": stage,
-        "code": told.get("code", ""),
-        "details": Jsonb(told.get("values", told)),
+        "reason": Jsonb(to_stored(failure)),
     }
     queries().upsert_document_failure(connection, [row])
 
@@ -346,8 +344,7 @@ def _failure_row(failure: PageFailure) -> dict[str, Any]:
     return {
         "page_number": failure.number,
         "stage": EXTRACTING,
-        "code": failure.code,
-        "details": Jsonb(dict(failure.details)),
+        "reason": Jsonb(to_stored(failure.reason)),
     }
 
 

@@ -9,10 +9,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.texts import from_stored, to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import wording
+from rag_resources.languages.messages import restored, to_stored
 
 
 class RequestState(StrEnum):
@@ -123,5 +122,5 @@ def _request(row: Any) -> EvaluationRequest:
         row.finished_at,
         row.attempts,
         row.evaluation_id,
-        from_stored(row.error, wording("es")) if row.error else None,
+        restored(row.error) if row.error else None,
     )

@@ -22,9 +22,9 @@ from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.golden_places import LocatedPlace, NoteRange
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import to_stored
 from rag_resources.store.golden import list_golden
 
 _COLUMNS = tuple(column.name for column in fields(StoredEvaluation))

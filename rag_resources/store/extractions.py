@@ -12,11 +12,10 @@ from psycopg.types.json import Jsonb
 from rag_resources.core.documents import DocumentReader, Page, PageFailure
 from rag_resources.core.extraction_diff import ExtractionDiff
 from rag_resources.core.page_json import item_from_json, item_to_json
-from rag_resources.core.texts import to_stored
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import restored, to_stored
 
 
 @dataclass(frozen=True, slots=True)

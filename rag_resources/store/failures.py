@@ -7,9 +7,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import to_stored
 
 Stage = Literal[
     "chunk", "embed_note", "embed_chunk", "embed_window", "mentions", "causal_statements"

@@ -22,10 +22,10 @@ from rag_resources.core.golden_places import (
     place_from_json,
     restate,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.text import normalize_query
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 from rag_resources.store.notes import note_content
 
 NAMESPACE = UUID("0f0f6a32-4f0e-4f55-8b9b-7d7f5d6b5a21")
@@ -48,9 +48,12 @@ class BrokenEntry:
     @property
     def finding(self) -> str:
         """What is wrong with it and what helps, as a review of the questions says it."""
-        return Message.DRIFT_GONE.format(
-            query=self.query, golden_id=self.golden_id, notes=", ".join(self.names)
-        )
+        return _(
+            "Relevant notes that are gone or expired: {notes}. Question: “{query}”. Change it "
+            "with “rag golden update {golden_id} --note NOTE”, delete it with “rag golden delete "
+            "{golden_id}” or, if the note was deleted lately, restore it with “rag notes restore "
+            "NOTE”."
+        ).format(query=self.query, golden_id=self.golden_id, notes=", ".join(self.names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from rag_resources.core.errors import MigrationHeldError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 
 HoldKind = Literal["stopped", "rolled_back"]
 
@@ -34,7 +34,17 @@ class Hold:
     @property
     def explanation(self) -> str:
         """Explain in Spanish since when it holds, why, and what ends it."""
-        template = Message.HOLD_STOPPED if self.kind == "stopped" else Message.HOLD_ROLLED_BACK
+        template = (
+            _(
+                "The migration is stopped since {set_at:%Y-%m-%d %H:%M} UTC; reason: {reason}. It "
+                "goes on when somebody runs the job resume_migration."
+            )
+            if self.kind == "stopped"
+            else _(
+                "The migration was undone on {set_at:%Y-%m-%d %H:%M} UTC; reason: {reason}. It "
+                "can start again when somebody runs the job resume_migration."
+            )
+        )
         return template.format(set_at=self.set_at.astimezone(UTC), reason=self.reason.rstrip(". "))
 
 

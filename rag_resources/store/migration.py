@@ -12,11 +12,10 @@ from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.migration_gate import Baseline, BatchVerdict
-from rag_resources.core.texts import to_stored
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import restored, to_stored
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.promotions import current_promotion, evaluation_of_serving
 

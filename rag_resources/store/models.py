@@ -6,11 +6,11 @@ Whether a model may be retired is decided in `indexing.retirement`.
 from dataclasses import dataclass
 
 from rag_resources.core.errors import InvalidParameterError, ModelMissingError, ProviderError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import ModelInfo
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,14 @@ def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
     if stored is None or stored.retired:
         return False
     if (stored.dimension, stored.digest) != (info.dimension, info.digest):
-        raise ProviderError(Message.MODEL_CHANGED.format(model=info.name), model=info.name)
+        raise ProviderError(
+            _(
+                "The model “{model}” has other weights, prefixes or another dimension than when "
+                "it was registered. Give it another name to index with it while the former one "
+                "goes on serving."
+            ).format(model=info.name),
+            model=info.name,
+        )
     is_same: bool = (
         stored.similarity_threshold,
         (stored.cosine_low, stored.cosine_high),
@@ -120,7 +127,14 @@ def require_model(connection: Connection, name: str) -> ModelInfo:
     """
     info = fetch_model(connection, name)
     if info is None:
-        raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=name), model=name)
+        raise ModelMissingError(
+            _(
+                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+                "asset embeddings/{model} (if it does not exist, first add the model to "
+                "EMBEDDING_MODELS and restart) or choose another configuration."
+            ).format(model=name),
+            model=name,
+        )
     return info
 
 
@@ -144,7 +158,9 @@ def model_contents(connection: Connection, name: str) -> ModelContents:
     for row in queries().model_contents(connection, name=name):
         return ModelContents(*row)
     known = ", ".join(model.name for model in queries().list_models(connection))
-    message = Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known)
+    message = _("Unknown embedding model: “{name}”. Available models: {known}").format(
+        name=name, known=known
+    )
     raise InvalidParameterError(message, name=name)
 
 

@@ -6,11 +6,10 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.texts import to_stored
 from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import restored, to_stored
 
 
 @dataclass(frozen=True, slots=True)

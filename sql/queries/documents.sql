@@ -271,11 +271,10 @@ WHERE s.id = d.id AND s.status <> d.status;
 -- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
 --          low_quality bigint (pages nobody has reviewed), failures bigint, failed_stages text[] (without
 --          order), notes bigint, chunks bigint, quality double precision or null, held bool, total bigint (without the
---          limit); of its first failure: failed_page int or null, stage text or null, code text or null, details jsonb
---          or null
+--          limit); of its first failure: failed_page int or null, stage text or null, reason jsonb or null
 SELECT
     d.*, a.addresses, p.pages, p.words, p.needs_ocr, p.low_quality, p.quality,
-    r.page_number AS failed_page, r.stage, r.code, r.details,
+    r.page_number AS failed_page, r.stage, r.reason,
     (SELECT count(*) FROM document_failures AS f WHERE f.document_id = d.id) AS failures,
     array(SELECT DISTINCT f.stage FROM document_failures AS f WHERE f.document_id = d.id) AS failed_stages,
     (SELECT count(*) FROM notes AS n WHERE n.document_id = d.id) AS notes,
@@ -300,7 +299,7 @@ LEFT JOIN LATERAL (
     FROM document_pages AS x WHERE x.document_id = d.id
 ) AS p ON TRUE
 LEFT JOIN LATERAL (
-    SELECT x.page_number, x.stage, x.code, x.details FROM document_failures AS x
+    SELECT x.page_number, x.stage, x.reason FROM document_failures AS x
     WHERE x.document_id = d.id
     ORDER BY x.page_number NULLS FIRST, x.stage LIMIT 1
 ) AS r ON TRUE
@@ -315,8 +314,8 @@ ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
 
 -- name: list_document_failures
 -- params:  document_id uuid
--- returns: page_number int or null, stage text, code text, details jsonb, occurred_at timestamptz
-SELECT f.page_number, f.stage, f.code, f.details, f.occurred_at FROM document_failures AS f
+-- returns: page_number int or null, stage text, reason jsonb, occurred_at timestamptz
+SELECT f.page_number, f.stage, f.reason, f.occurred_at FROM document_failures AS f
 WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
 
 -- name: count_documents
@@ -336,11 +335,11 @@ GROUP BY d.status ORDER BY d.status;
 -- name: list_month_documents
 -- The documents of a month; those not read, or only in part, come first.
 -- params:  tenant text, first timestamptz, after_last timestamptz, row_limit int
--- returns: address text or null, status text, page_count int or null, pages bigint (read, also if they wait), code text
---          or null, details jsonb or null (of one of its failures)
+-- returns: address text or null, status text, page_count int or null, pages bigint (read, also if they wait), reason
+--          jsonb or null (of one of its failures)
 -- index:   documents_arrival_idx
 SELECT
-    a.address, d.status, d.page_count, f.code, f.details,
+    a.address, d.status, d.page_count, f.reason,
     greatest((SELECT count(*) FROM document_pages AS p WHERE p.document_id = d.id), e.page_count) AS pages
 FROM documents AS d
 LEFT JOIN LATERAL (
@@ -348,7 +347,7 @@ LEFT JOIN LATERAL (
     ORDER BY x.source <> d.source, x.address LIMIT 1
 ) AS a ON TRUE
 LEFT JOIN LATERAL (
-    SELECT x.code, x.details FROM document_failures AS x
+    SELECT x.reason FROM document_failures AS x
     WHERE x.document_id = d.id
     ORDER BY x.page_number NULLS FIRST LIMIT 1
 ) AS f ON TRUE
@@ -514,11 +513,11 @@ ON CONFLICT (document_id, page_number) DO UPDATE SET
     review = CASE WHEN p.text = excluded.text THEN p.review END, extracted_at = now();
 
 -- name: upsert_document_failure*!
--- params:  document_id uuid, page_number int or null, stage text, code text, details jsonb
-INSERT INTO document_failures (document_id, page_number, stage, code, details, tenant_id)
-SELECT d.id, :page_number, :stage, :code, :details, d.tenant_id FROM documents AS d WHERE d.id = :document_id
+-- params:  document_id uuid, page_number int or null, stage text, reason jsonb
+INSERT INTO document_failures (document_id, page_number, stage, reason, tenant_id)
+SELECT d.id, :page_number, :stage, :reason, d.tenant_id FROM documents AS d WHERE d.id = :document_id
 ON CONFLICT (document_id, page_number, stage) DO UPDATE SET
-    code = excluded.code, details = excluded.details, occurred_at = now();
+    reason = excluded.reason, occurred_at = now();
 
 -- name: link_section*!
 -- Store which section of a document a note is.

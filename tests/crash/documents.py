@@ -49,7 +49,7 @@ _CONTENT = {
     "addresses": "SELECT address, file_sha256 FROM document_addresses",
     "pages": "SELECT title, page_number, text, blocks::text FROM document_pages AS p "
     "INNER JOIN documents AS d ON d.id = p.document_id",
-    "failures": "SELECT title, page_number, code FROM document_failures AS f "
+    "failures": "SELECT title, page_number, reason::text FROM document_failures AS f "
     "INNER JOIN documents AS d ON d.id = f.document_id",
     "notes": "SELECT external_id, title, content, section_index, heading_path FROM notes",
     "spans": "SELECT n.external_id, s.start_char, s.end_char, s.page_number, s.page_start "

@@ -3,7 +3,7 @@
 import pytest
 from dagster_project import MONTHS, NOTE_EMBEDDINGS, Project, failure_texts, materialised
 
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 
 def test_old_vectors_are_taken_over_and_the_model_does_the_rest(
@@ -43,4 +43,7 @@ def test_a_database_that_was_never_adopted_says_so(
     monkeypatch.setenv("LEGACY_EMBEDDING_MODEL", "use_multilingual")
     result = indexed.run(NOTE_EMBEDDINGS, months=MONTHS[:1])
     assert not result.success
-    assert Message.LEGACY_VECTORS_MISSING.format(model="use_multilingual") in failure_texts(result)
+    assert _(
+        "LEGACY_EMBEDDING_MODEL={model}, but the table “notes” has no column “embedding”: leave "
+        "the variable empty."
+    ).format(model="use_multilingual") in failure_texts(result)

@@ -21,9 +21,8 @@ from rag_assets import main_job
 from rag_assets.code_location import build_defs
 from rag_resources.application import open_application
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import _, restored
 from rag_resources.settings import load_settings
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -57,9 +56,9 @@ def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> 
     said = evaluation(result, CHUNKS, "chunk_integrity")
     assert (said.passed, said.severity) == (False, ERROR)
     assert f"{note} (bounds)" in str(said.description)
-    assert failure_texts(result) == Message.CHECK_FAILED.format(
-        check="chunk_integrity", asset="chunks", description=said.description
-    )
+    assert failure_texts(result) == _(
+        "the check “{check}” of “{asset}” has failed. {description}"
+    ).format(check="chunk_integrity", asset="chunks", description=said.description)
     assert materialised(result, CHUNKS)
     assert not materialised(result, EMBEDDINGS)
 
@@ -100,7 +99,7 @@ def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
     assert indexed.run(GOLDEN).success
     batch = indexed.check(EMBEDDINGS, "retrieval_quality")
     assert not batch.passed
-    assert batch.metadata[label("next_batch")].value == Message.BATCH_CLOSED
+    assert batch.metadata[label("next_batch")].value == _("The next batch will not start")
     assert "los vectores no son los del modelo" in str(batch.description)
 
 
@@ -169,13 +168,24 @@ def test_the_main_job_indexes_whatever_the_questions_lack_and_says_it(
     ((golden_id,),) = indexed.query(
         "SELECT id FROM golden_dataset WHERE query = %s", question["query"]
     )
-    finding = Message.DRIFT_GONE.format(query=question["query"], golden_id=golden_id, notes=note)
-    said = Message.CHECK_FAILED.format(
+    finding = _(
+        "Relevant notes that are gone or expired: {notes}. Question: “{query}”. Change it with "
+        "“rag golden update {golden_id} --note NOTE”, delete it with “rag golden delete "
+        "{golden_id}” or, if the note was deleted lately, restore it with “rag notes restore "
+        "NOTE”."
+    ).format(query=question["query"], golden_id=golden_id, notes=note)
+    said = _("the check “{check}” of “{asset}” has failed. {description}").format(
         check="golden_valid",
         asset="golden_dataset",
-        description=Message.GOLDEN_BROKEN.format(count=1, examples=finding),
+        description=_(
+            "Questions with notes that are gone: {count}. Nothing is evaluated or promoted until "
+            "they are mended.\n{examples}"
+        ).format(count=1, examples=finding),
     )
-    assert capsys.readouterr().err.strip() == Message.QUESTIONS_UNUSABLE
+    assert capsys.readouterr().err.strip() == _(
+        "The golden questions do not pass their check, so nothing will be evaluated or promoted; "
+        "the notes are indexed meanwhile. The reason is told at the end."
+    )
     with pytest.raises(RagError) as told:
         main_job._succeeded(result, load_settings())
     assert said in told.value.message
@@ -198,7 +208,13 @@ def test_no_questions_at_all(project: Project, monkeypatch: pytest.MonkeyPatch) 
     result = project.run(GOLDEN)
     assert result.success
     said = evaluation(result, GOLDEN, "golden_valid")
-    assert (said.passed, said.description) == (False, Message.GOLDEN_EMPTY)
+    assert (said.passed, said.description) == (
+        False,
+        _(
+            "The set of questions is empty, so there is nothing to evaluate. Import one with “rag "
+            "golden import FILE”."
+        ),
+    )
 
 
 def test_bad_questions_import_nothing(indexed: Project) -> None:
@@ -234,9 +250,9 @@ def test_notes_outside_the_partitions(project: Project) -> None:
 def test_retrieval_quality_adds_a_point_a_run(indexed: Project) -> None:
     """Metrics are numbers, so that the UI draws them; without questions it says what is missing."""
     assert [item.description for item in said_of_quality(indexed)] == [
-        Message.QUALITY_WITHOUT_GOLDEN
+        _("There are no questions to measure with: materialise golden_dataset.")
     ]
-    for _ in range(2):
+    for __ in range(2):
         assert indexed.run(EMBEDDINGS, months=MONTHS).success
     points = said_of_quality(indexed)[:-1]
     assert len(points) == 2

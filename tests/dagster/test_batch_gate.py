@@ -20,9 +20,8 @@ from dagster_project import (
     materialised,
 )
 
-from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
-from rag_resources.languages.messages import restored
+from rag_resources.languages.messages import _, restored
 
 QUALITY = "retrieval_quality"
 LAST = MONTHS[-1:]
@@ -87,7 +86,7 @@ def test_a_good_batch_is_recorded_and_lets_the_next_one_start(migrating: Project
     result = migrating.run(EMBEDDINGS, months=MONTHS[:2])
     said = evaluation(result, EMBEDDINGS, QUALITY)
     assert said.passed
-    assert Message.BATCH_OPEN in str(said.description)
+    assert _("The next batch may start") in str(said.description)
     assert "sin caída significativa frente a «rapida»" in str(said.description)
     assert batches(migrating, "model, run_id, months, total_queries, gate") == [
         ("use_multilingual", result.run_id, ["2025-01", "2025-02"], 24, "open")
@@ -105,7 +104,7 @@ def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Proje
         dg.AssetCheckSeverity.ERROR,
         False,
     )
-    assert Message.BATCH_CLOSED in str(said.description)
+    assert _("The next batch will not start") in str(said.description)
     assert "caída significativa frente a «rapida»" in str(said.description)
     p_value = said.metadata[label("p_value")].value.removeprefix("< ")
     assert float(p_value) < said.metadata[label("level")].value
@@ -195,7 +194,7 @@ def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:
 
 def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project) -> None:
     """Backfills of its assets, launched before it closed and without an override, each once."""
-    assert tick(migrating) == Message.BACKFILLS_NONE
+    assert tick(migrating) == _("There is nothing to do.")
     launch(migrating, "ofchunks", NOTES, CHUNKS)
     launch(migrating, "ofvectors", EMBEDDINGS)
     launch(migrating, "ofothers", NOTES, dg.AssetKey(["embeddings", "e5_small"]))
@@ -203,7 +202,7 @@ def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project
     launch(migrating, "later", CHUNKS, started_in=3600)
     launch_job(migrating, "ofindex", "index")
     launch_job(migrating, "ofingest", "ingest")
-    assert tick(migrating) == Message.BACKFILLS_GO_ON
+    assert tick(migrating) == _("There is nothing to do.")
     assert canceled(migrating) == set()
 
     close(migrating)
@@ -211,4 +210,4 @@ def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project
     assert canceled(migrating) == {"ofchunks", "ofvectors", "ofindex"}
     assert all(name in said for name in canceled(migrating))
     assert restored(batches(migrating, "reason")[-1][0]) in said
-    assert tick(migrating) == Message.BACKFILLS_GO_ON
+    assert tick(migrating) == _("There is nothing to do.")

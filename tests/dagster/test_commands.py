@@ -10,8 +10,8 @@ import pytest
 from dagster_project import Project, environment
 
 from rag_assets.__main__ import main
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import MODEL_CHOICES
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 
@@ -73,7 +73,7 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     code, out, err = call("run")
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
-    assert headline == f"Error: {Message.INVALID_SETTINGS}"
+    assert headline == "Error: " + _("Some settings are invalid, in the environment or in .env:")
     assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
 
 
@@ -91,7 +91,11 @@ def test_a_bad_address_of_dagsters_storage_is_told_without_what_it_says(
     with environment(RAG_HOME=str(tmp_path), DATABASE_URL=database_url, DAGSTER_PG_URL=url):
         code, out, err = call("run")
     assert (code, out) == (1, "")
-    assert err.strip() == "Error: " + Message.DATABASE_URL_INVALID.format(variable="DAGSTER_PG_URL")
+    assert err.strip() == "Error: " + _(
+        "{variable} is not valid. It must have the form "
+        "postgresql://user:password@server:port/database; the signs @ : / ? # % of the password "
+        "are written %40 %3A %2F %3F %23 %25."
+    ).format(variable="DAGSTER_PG_URL")
 
 
 def test_dagsters_own_commands_have_the_environment_of_the_instance(

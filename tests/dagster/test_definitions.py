@@ -19,8 +19,8 @@ from rag_assets.evaluation.configuration_files import (
     build_configurations_check,
 )
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
-from rag_resources.core.messages import Message
 from rag_resources.core.model_names import MODEL_CHOICES
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
 NAMES = (
@@ -172,7 +172,13 @@ def test_a_file_that_breaks_while_the_ui_is_open_is_told_without_a_run(tmp_path:
     [(passed, said)] = tick()
     assert not passed
     assert "línea 6: retrieval.stratgy" in said
-    assert Message.CONFIGURATIONS_RELOAD in said
+    assert (
+        _(
+            "Files have been added, removed or broken since the definitions were loaded: press "
+            "“Reload definitions” (Deployment), so that the assets are those of now."
+        )
+        in said
+    )
     assert tick() == []
     path.write_text(OWN.format(key="strategy", model="e5_small"), "utf-8")
     assert tick() == [(True, "")]

@@ -30,11 +30,11 @@ from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 from rag_assets.configured import read_configured
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from tests.databases import cloned
 
@@ -174,7 +174,7 @@ def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_suspected(
             dg.AssetMaterialization(EMBEDDINGS, partition=month, metadata={"migrated": 15})
         )
     batch = serving.check(EMBEDDINGS, "retrieval_quality")
-    assert batch.metadata[label("next_batch")].value == Message.BATCH_CLOSED
+    assert batch.metadata[label("next_batch")].value == _("The next batch will not start")
     # A sample of the month has the shuffled half in it, or the questions tell.
     assert re.search("vectores no son los del modelo|caída significativa", str(batch.description))
     serving.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = 'code-39'")

@@ -14,8 +14,8 @@ from rag_assets.documents.checks import document_errors, extraction_loss
 from rag_assets.ingestion.assets import build_notes_asset
 from rag_assets.main_job_console import tell_documents
 from rag_resources.application.documents import MonthCount
-from rag_resources.core.messages import Message
 from rag_resources.documents.readers import reader_of
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.document_list import UnreadDocument
@@ -114,7 +114,7 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     assert not checks["document_errors"].passed
     errors = by_field(checks["document_errors"].metadata)
     assert errors["failed_documents"] == 2
-    assert errors[f"failed_documents_{Message.DOCUMENT_EXTRACTING}"] == 2
+    assert errors["failed_documents_" + _("reading")] == 2
     assert "falla en: leyendo" in str(checks["document_errors"].description)
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0
@@ -160,7 +160,13 @@ def test_the_main_job_says_how_many_documents_could_be_read(
     some = MonthCount({"completed": 3, "failed": 2}, 9, 0, {})
     assert tell_documents(none, [], 0, None) == 0
     assert tell_documents(three, [], 0, "/actas") == 0
-    assert capsys.readouterr() == (f"{Message.DOCUMENTS_READ.format(documents=3)}\n", "")
+    assert capsys.readouterr() == (
+        _("Documents: {documents}. Which they are, and how: “rag document list”.").format(
+            documents=3
+        )
+        + "\n",
+        "",
+    )
     unread = [UnreadDocument("roto.pdf", "Está dañado.")]
     failed = tell_documents(some, unread, 0, "/actas")
     told = capsys.readouterr()
@@ -168,7 +174,16 @@ def test_the_main_job_says_how_many_documents_could_be_read(
     assert re.search(r"roto\.pdf +Está dañado\.", told.out)
     assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")
     assert tell_documents(three, [], 1, "/actas") == 0
-    assert Message.DOCUMENTS_MISSING.format(count=1) in capsys.readouterr().err
+    assert (
+        _(
+            "Documents whose file is gone: {count}. They are kept and still found; “rag document "
+            "list” says which they are, and “rag document delete DOCUMENT” deletes one."
+        ).format(count=1)
+        in capsys.readouterr().err
+    )
     assert tell_documents(none, [], 0, "https://ana:clave@example.org/actas") == 0
-    told_none = Message.DOCUMENTS_NONE.format(source="https://example.org/actas")
+    told_none = _(
+        "There are no documents: DOCUMENTS_SOURCE ({source}) has none that is read. "
+        "docs/documents.md says which formats are."
+    ).format(source="https://example.org/actas")
     assert capsys.readouterr().err == f"{told_none}\n"

@@ -14,7 +14,7 @@ from rag_assets.documents.sensor import build_new_documents_sensor
 from rag_assets.file_changes import SETTLED_NS
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from tests.command_line import isolate
@@ -82,7 +82,7 @@ def new_documents(
 def test_a_new_file_asks_for_this_month_and_a_changed_one_for_that_of_its_arrival(
     new_documents: NewDocuments,
 ) -> None:
-    unchanged = Message.SOURCE_UNCHANGED.format(path=new_documents.folder)
+    unchanged = _("There is nothing to do.").format(path=new_documents.folder)
     assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
     assert new_documents.tick() == unchanged
     with open_application(load_settings()) as application:
@@ -112,7 +112,7 @@ def test_what_a_run_over_all_months_has_read_is_not_read_again(
         resources={"rag": RagResource(settings=settings)},
     )
     assert read.success
-    unchanged = Message.SOURCE_UNCHANGED.format(path=new_documents.folder)
+    unchanged = _("There is nothing to do.").format(path=new_documents.folder)
     assert new_documents.tick() == unchanged
     new_documents.write("carta.txt", "Una carta nueva.")
     assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
@@ -122,6 +122,8 @@ def test_a_folder_that_is_gone_or_not_set_is_skipped(
     new_documents: NewDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(new_documents.folder)
-    assert new_documents.tick() == Message.DOCUMENTS_FOLDER.format(path=new_documents.folder)
+    assert new_documents.tick() == _(
+        "The folder of documents {path} does not exist or cannot be read. Check DOCUMENTS_SOURCE."
+    ).format(path=new_documents.folder)
     monkeypatch.delenv("DOCUMENTS_SOURCE")
-    assert new_documents.tick() == Message.DOCUMENTS_NOT_SET
+    assert new_documents.tick() == _("There are no documents: DOCUMENTS_SOURCE is not set.")

@@ -24,8 +24,8 @@ from rag_assets.instance_file import DEFAULT
 from rag_assets.runs import liveness
 from rag_assets.runs.celery_launcher import FleetRunLauncher
 from rag_assets.runs.liveness import RUN_LOCK, end_dead_runs
-from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from tests.databases import cloned
 from tests.redis_server import RedisServer
 
@@ -205,7 +205,16 @@ def test_a_run_that_was_never_sent_is_dead_and_one_executed_elsewhere_is_not(fle
 
 @pytest.mark.parametrize(
     ("broker", "expected"),
-    [("", Message.WORKER_BROKER), ("redis://127.0.0.1:1/0", "no reparte por Celery")],
+    [
+        (
+            "",
+            _(
+                "CELERY_BROKER_URL is missing: the address of the Redis through which Celery "
+                "hands out the runs, such as redis://127.0.0.1:6379/1."
+            ),
+        ),
+        ("redis://127.0.0.1:1/0", "no reparte por Celery"),
+    ],
 )
 def test_a_worker_says_what_it_lacks(project: Project, broker: str, expected: str) -> None:
     """An address of Redis, or an instance file that sends runs to workers."""

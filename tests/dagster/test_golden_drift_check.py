@@ -4,8 +4,8 @@ import dagster as dg
 import pytest
 from dagster_project import GOLDEN, Project, evaluation, failure_texts, materialised
 
-from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 
 
 def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> None:
@@ -53,7 +53,9 @@ def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(
     result = indexed.run(GOLDEN)
     taken = materialised(result, GOLDEN)[None]
     assert (taken["questions"], taken["deleted"], taken["inserted"]) == (total - 1, 1, 0)
-    assert taken["deleted_questions"] == f"- {gone['query']}\n\n{Message.GOLDEN_RECOVER}"
+    assert taken["deleted_questions"] == f"- {gone['query']}\n\n" + _(
+        "What was there is in the history: get it back with “rag golden restore DATE”."
+    )
     assert indexed.query("SELECT count(*) FROM golden_dataset WHERE query = %s", added) == [(1,)]
     origins = indexed.query("SELECT origin FROM golden_history ORDER BY id DESC LIMIT 1")
     assert origins == [(f"{indexed.corpus.golden.name} ({result.run_id})",)]

@@ -13,8 +13,8 @@ from rag_assets.instance import prepare
 from rag_assets.main_job import main_job
 from rag_resources.application import open_application
 from rag_resources.core.errors import DatabaseError, SchemaMismatchError
-from rag_resources.core.messages import Message
 from rag_resources.database.schema import schema_version
+from rag_resources.languages.messages import _
 from rag_resources.packaged import product_version
 from rag_resources.settings import load_settings
 
@@ -35,7 +35,7 @@ def test_a_dagster_home_of_the_users_own_is_used_as_it_is(
         DATABASE_URL=database_url,
         DAGSTER_PG_URL=database_url,
     ):
-        for _ in range(2):
+        for __ in range(2):
             assert prepare(load_settings()) == []
             assert os.environ["DAGSTER_HOME"] == str(own)
         with dg.DagsterInstance.get() as instance:
@@ -52,9 +52,11 @@ def become_newer(project: Project) -> str:
         FUTURE,
         FUTURE,
     )
-    return Message.SCHEMA_NEWER.format(
-        found=FUTURE, expected=schema_version(), product=product_version()
-    )
+    return _(
+        "The database has the schema {found}, newer than that of this program (version {product}, "
+        "schema {expected}). Nothing was changed: install the version of the program that brought "
+        "it up to date, or a later one."
+    ).format(found=FUTURE, expected=schema_version(), product=product_version())
 
 
 @pytest.mark.parametrize("migrating", [False, True], ids=["ui", "run"])
@@ -76,7 +78,10 @@ def test_the_ui_migrates_nothing_and_the_main_job_does(
     with environment(RAG_HOME=str(tmp_path), DATABASE_URL=url, DAGSTER_PG_URL=storage):
         with pytest.raises(SchemaMismatchError) as refused:
             prepare(load_settings())
-        assert refused.value.message == Message.SCHEMA_MISSING.format(expected=schema_version())
+        assert refused.value.message == _(
+            "The database does not have this program's schema yet ({expected}). Nothing was "
+            "changed: create it with “rag up” or “make run”."
+        ).format(expected=schema_version())
         prepare(load_settings(), migrating=True)
         prepare(load_settings())
 
@@ -114,4 +119,7 @@ def test_a_full_disk_under_dagsters_own_tables_is_called_that(project: Project) 
         source = application.notes.source_to_read()
     with pytest.raises(DatabaseError) as told:
         main_job(settings, source)
-    assert told.value.message == Message.DATABASE_DISK_FULL
+    assert told.value.message == _(
+        "The disk of the database is full. What is stored is safe: free some space and repeat the "
+        "command."
+    )

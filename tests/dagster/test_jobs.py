@@ -8,9 +8,9 @@ import pytest
 from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
 
 from rag_resources.core.markdown import plain
-from rag_resources.core.messages import Message
 from rag_resources.languages import messages
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 
 QUESTION = "¿qué dijo el pediatra del virus?"
 
@@ -59,8 +59,14 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
     assert isinstance(metadata[label("answer")], dg.MarkdownMetadataValue)
     answer = str(metadata[label("answer")].value)
     assert "[1]" in answer
-    assert f"**{Message.ANSWER_SOURCES}**" in answer
-    uncalibrated = Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE)
+    assert "**" + _("Sources") + "**" in answer
+    uncalibrated = _(
+        "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
+    ).format(
+        reason=_(
+            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+        )
+    )
     assert metadata[label("confidence")].value == uncalibrated
     whole = metadata[label("response")].value
     assert isinstance(whole, dict)
@@ -75,7 +81,7 @@ def test_an_answer_says_what_was_searched_and_conditions_can_be_revoked(indexed:
     turn = "¿Qué pasó con la furgoneta en abril de 2025?"
     again = {"question": "¿Quién lo trajo?", "conversation": [turn]}
     carried = f"{turn} ¿Quién lo trajo?"
-    searched = Message.ASKED_CARRIED.format(searched=carried)
+    searched = _("Searched: “{searched}”").format(searched=carried)
     told = str(answered(indexed, **again)[label("reading")].value).splitlines()
     assert told[0] == searched
     assert "en abril de 2025" in told[1]
@@ -97,7 +103,7 @@ def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -
     metadata = output_metadata(result)
     assert isinstance(metadata[label("results")], dg.MarkdownMetadataValue)
     rows = str(metadata[label("results")].value).splitlines()
-    assert rows[0] == Message.TABLE_RESULTS
+    assert rows[0] == _("| # | score | date | title | passage | method |")
     assert [row.split(" | ")[0] for row in rows[2:]] == ["| 1", "| 2", "| 3"]
     if strategy != "semantic":  # The small model alone does not find it among the first three.
         assert any("9 feb 2025" in row for row in rows[2:])
@@ -152,8 +158,12 @@ def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
     assert metadata[label("configuration")].value == "hybrid_windows"
     assert metadata[label("degraded")].value == "búsqueda semántica, búsqueda en ventanas"
     assert str(metadata[label("messages")].value).splitlines() == [
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+        _("Semantic search is unavailable, using keyword search"),
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="e5_small"),
     ]
     rows = str(metadata[label("results")].value).splitlines()[2:]
     assert len(rows) == 5
@@ -161,7 +171,7 @@ def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
 
 
 def test_an_answer_is_in_the_language_that_the_launchpad_asks_for(indexed: Project) -> None:
-    for _ in range(5):  # On a busy machine there may be no time left to re-rank.
+    for __ in range(5):  # On a busy machine there may be no time left to re-rank.
         result = ask(indexed, question=QUESTION, language="fr", strategy="hybrid+rerank")
         assert result.success, failure_texts(result)
         metadata = output_metadata(result)
@@ -198,7 +208,7 @@ def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project
     indexed.query("ALTER TABLE chunks RENAME TO gone")
     result = ask(indexed, question=QUESTION, configuration="hybrid_use")
     assert not result.success
-    assert failure_texts(result) == Message.NOTHING_RETRIEVED
+    assert failure_texts(result) == _("No results could be retrieved. Please try again.")
     (failure,) = result.get_step_failure_events()
     told = failure.step_failure_data.user_failure_data
     assert told is not None
@@ -214,9 +224,13 @@ def test_a_database_that_is_down_is_told_in_words(
     (failure,) = result.filter_events(lambda event: event.is_resource_init_failure)
     told = failure.engine_event_data.error
     assert told is not None
-    reason = Message.DATABASE_NOBODY_THERE.format(host="127.0.0.1", port=1)
+    reason = _("no server answers at {host}, port {port}").format(host="127.0.0.1", port=1)
     assert (
-        Message.DATABASE_UNREACHABLE.format(reason=reason, variable="DATABASE_URL") in told.message
+        _(
+            "The database cannot be reached: {reason}. Check that the server is started and that "
+            "{variable} is right."
+        ).format(reason=reason, variable="DATABASE_URL")
+        in told.message
     )
     assert "muysecreta" not in told.to_string()
 
@@ -225,9 +239,16 @@ def test_a_database_that_is_down_is_told_in_words(
     ("config", "said"),
     [
         ({"strategy": "mágica"}, ["strategy: «mágica» no es una de las opciones"]),
-        ({"question": "  "}, [Message.QUERY_BLANK]),
+        ({"question": "  "}, [_("The question is empty. Write what you want to find.")]),
         ({"configuration": "otra"}, ["ninguna configuración válida llamada «otra»"]),
-        ({"top_k": 51}, [Message.TOP_K_RANGE.format(value=51, maximum=50)]),
+        (
+            {"top_k": 51},
+            [
+                _("The number of passages must be between 1 and {maximum}: {value}.").format(
+                    value=51, maximum=50
+                )
+            ],
+        ),
         (
             {"overrides": {"fusion": {"metod": "rrf"}}},
             ["fusion.metod: clave desconocida"],
@@ -254,7 +275,7 @@ def test_the_launchpad_opens_with_an_example() -> None:
     default = definitions().resolve_job_def("retrieve").run_config
     assert default is not None
     asked = default["ops"]["retrieve_passages"]["config"]
-    assert asked["question"] == Message.EXAMPLE_QUESTION
+    assert asked["question"] == _("¿qué pasó con la insulina durante el apagón?")
     assert not any(value for field, value in asked.items() if field != "question")
 
 

@@ -28,7 +28,7 @@ from rag_assets.runs.liveness import RUN_LOCK
 from rag_assets.runs.origin import LOCATION, MODULE, ORIGIN_TAGS
 from rag_assets.runs.partitions import month_window, monthly
 from rag_resources.core.errors import RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -129,7 +129,9 @@ def test_what_fails_after_the_months_leaves_them_done(project: Project) -> None:
     failed = project.run(CHUNKS, months=MONTHS)
     assert not failed.success
     assert sorted(materialised(failed, CHUNKS)) == list(MONTHS)
-    reason = Message.MONTHS_UNFINISHED.format(reason="RaiseException: sin sitio")
+    reason = _("What comes after the months could not be done: {reason}").format(
+        reason="RaiseException: sin sitio"
+    )
     assert reason in failure_texts(failed)
     assert not main_job.failed_for_notes_only(project.instance, failed)
 
@@ -144,7 +146,9 @@ def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
     project.query("CREATE TRIGGER cut BEFORE INSERT ON chunks EXECUTE FUNCTION cut()")
     failed = project.run(CHUNKS, months=MONTHS)
     assert not materialised(failed, CHUNKS)
-    assert failure_texts(failed).count(Message.CONNECTION_ERROR) == len(MONTHS)
+    assert failure_texts(failed).count(_("Connection error. Please try again later.")) == len(
+        MONTHS
+    )
     assert set(observed(failed, CHUNKS)) == set(MONTHS)
 
 
@@ -229,7 +233,11 @@ def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> Non
     first = project.run(NOTES, months=MONTHS)
     assert materialised(first, NOTES)[MONTHS[-1]]["absent"] == 0
     path.unlink()
-    told = Message.ABSENT_NOTES.format(count=1, notes="efimera")
+    told = _(
+        "Stored notes that this reading did not find any more (their file or row is gone, or was "
+        "rejected): {count} ({notes}). They are kept as they were and still found; “rag notes "
+        "delete NOTE” deletes one that you do not want."
+    ).format(count=1, notes="efimera")
     newest = monthly(load_settings()).get_partition_keys()[-1:]
     for months in (MONTHS, newest):
         result = project.run(NOTES, months=months)
@@ -246,7 +254,9 @@ def test_a_source_that_is_gone_fails_the_run_in_words(
     monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes / "no-existe"))
     result = project.run(NOTES, months=MONTHS)
     assert not result.success
-    reason = Message.SOURCE_MISSING.format(path=project.corpus.notes / "no-existe")
+    reason = _(
+        "The folder or file of notes {path} does not exist. Check the spelling of the path."
+    ).format(path=project.corpus.notes / "no-existe")
     assert failure_texts(result) == reason
     with pytest.raises(RagError, match="Ábrela con «rag ui»") as told:
         main_job._succeeded(result, load_settings())

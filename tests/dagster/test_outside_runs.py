@@ -23,8 +23,8 @@ from dagster_project import (
 
 from rag_assets import outside_runs
 from rag_resources.application import Application, open_application
-from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
 OTHERS = ("hybrid", "hybrid_weighted")
@@ -62,7 +62,7 @@ class Sensor:
             data = location.resolve_sensor_def("outside_runs").evaluate_tick(context)
         data = deserialize_value(serialize_value(data))
         assert not data.run_requests
-        assert (data.skip_message == Message.OUTSIDE_RUNS_NONE) == (data.cursor == self.cursor)
+        assert (data.skip_message == _("There is nothing to do.")) == (data.cursor == self.cursor)
         return list(data.asset_events), data.cursor or self.cursor
 
 
@@ -126,7 +126,7 @@ def test_an_evaluation_shows_what_a_run_would_have_shown(
     assert sensor.tick() == []
     assert len(observed(indexed, CANDIDATE)) == 1
     silence = evaluation(run, CANDIDATE, "silence_gate")
-    assert silence.metadata[label("state")].value == Message.GATE_UNMEASURED, "too few questions"
+    assert silence.metadata[label("state")].value == _("not measured"), "too few questions"
     assert (silence.passed, silence.severity) == (False, dg.AssetCheckSeverity.WARN)
 
 
@@ -163,7 +163,7 @@ def test_history_is_told_in_order_a_part_each_tick(
 ) -> None:
     """Also of one moment; a failed tick loses nothing, and only the latest has verdicts."""
     monkeypatch.setattr(outside_runs, "PER_TICK", 2)
-    made = [evaluate(application) for _ in range(3)]
+    made = [evaluate(application) for __ in range(3)]
     with psycopg.connect(indexed.database_url) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute("UPDATE evaluation_results SET created_at = '2025-05-01'")

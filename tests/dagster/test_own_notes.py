@@ -25,9 +25,9 @@ from dagster_project import (
 )
 
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.ingestion.content_source import source_to_read
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from tests.databases import cloned
 
@@ -139,7 +139,10 @@ def test_own_notes_get_no_sample_from_a_shell_that_names_no_source(
         source = source_to_read(application.database, settings)
     assert (source.notes, source.golden) == (None, None)
     sources = f"notes ({len(before) - len(own.corpus.questions())})"
-    assert source.notice == Message.SOURCE_NOT_NAMED.format(sources=sources)
+    assert source.notice == _(
+        "NOTES_SOURCE is not set, and the database already has notes or questions ({sources}): no "
+        "source is read, not even the sample. Set NOTES_SOURCE if you want yours to be read."
+    ).format(sources=sources)
     assert contents(own) == before
 
 
@@ -267,7 +270,7 @@ def test_nothing_named_and_nothing_there_is_the_sample(
     with cloned(server, template_database) as (database,):
         url = server.dsn(database)
         with open_application(load_settings(database_url=url)) as application:
-            for _ in range(2):
+            for __ in range(2):
                 source = source_to_read(application.database, settings)
                 assert (source.notes, source.name) == (SAMPLE / "notes", "sample")
             with psycopg.connect(url) as connection:

@@ -26,9 +26,9 @@ from dagster_project import (
 from dagster_ui import Ui, eventually, free_port, members
 
 from rag_assets.instance import OURS
-from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
+from rag_resources.languages.messages import _
 from rag_resources.settings import SAMPLE
 from tests.command_line import OF_DOCUMENTS, call_rag, documented_commands, isolate
 from tests.databases import cloned
@@ -145,7 +145,13 @@ def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
         port = taken.getsockname()[1]
         result = command({**home.environment, "UI_PORT": str(port)}, "ui")
     assert result.returncode == 2
-    assert Message.UI_PORT_TAKEN.format(port=port) in result.stderr
+    assert (
+        _(
+            "Port {port} is taken. Choose another one with UI_PORT, or leave UI_PORT empty to use "
+            "a free one."
+        ).format(port=port)
+        in result.stderr
+    )
 
 
 @pytest.mark.dagster

@@ -26,8 +26,8 @@ from dagster_project import (
     materialised,
 )
 
-from rag_resources.core.messages import Message
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 
 NAMED = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
 REFUSED = "rapida: no pasa el control, Hit_Rate@10 ="
@@ -177,7 +177,7 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     [seen] = indexed.instance.fetch_observations(CANDIDATE, limit=1).records
     told = seen.asset_observation
     assert told
-    assert told.description == Message.EVALUATED_FOR_PROMOTION
+    assert told.description == _("Evaluated again to decide a promotion.")
     assert told.metadata[label("evaluation_id")].value == anew["evaluation_id"]
     said = indexed.check(CANDIDATE, "hit_rate_gate")
     assert said.passed

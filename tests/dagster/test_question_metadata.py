@@ -5,7 +5,7 @@ from uuid import UUID
 from rag_assets.evaluation.metadata import question_metadata
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 NOTE, OTHER = UUID(int=1), UUID(int=2)
 
@@ -18,19 +18,28 @@ def outcome(query: str, *found: UUID, error: str = "") -> QueryOutcome:
 def test_missed_questions_are_named() -> None:
     told = question_metadata([outcome("¿La gata | el gato?", OTHER), outcome("¿Aquí?", NOTE)])
     missed = str(told["missed"].value)
-    assert missed.startswith(Message.EVALUATE_MISSED.format(count=1))
+    assert missed.startswith(
+        _("Without a relevant note among the first ten: {count}.").format(count=1)
+    )
     assert "| ¿La gata \\| el gato? | – |" in missed
     assert "¿Aquí?" not in missed
-    assert Message.EVALUATION_SHOWN.format(shown=20) not in missed
+    assert (
+        _("{shown} are shown; all with “rag evaluate NAME --no-store --json”.").format(shown=20)
+        not in missed
+    )
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
     told = question_metadata([outcome(f"¿{number}?", OTHER) for number in range(21)])
     said = str(told["missed"].value)
-    assert said.startswith(Message.EVALUATE_MISSED.format(count=21))
+    assert said.startswith(
+        _("Without a relevant note among the first ten: {count}.").format(count=21)
+    )
     assert "¿19?" in said
     assert "¿20?" not in said
-    assert said.endswith(Message.EVALUATION_SHOWN.format(shown=20))
+    assert said.endswith(
+        _("{shown} are shown; all with “rag evaluate NAME --no-store --json”.").format(shown=20)
+    )
 
 
 def test_nothing_is_named_if_all_is_well_or_no_answer_came() -> None:

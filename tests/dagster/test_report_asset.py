@@ -8,9 +8,9 @@ from dagster_project import Project, materialised
 
 from rag_resources.configurations import load_configurations
 from rag_resources.core.golden import golden_hash
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
@@ -25,8 +25,12 @@ def test_before_the_first_evaluation_there_is_a_page(project: Project) -> None:
     shown = materialised(result, REPORT)[None]
     told = {"report", "configurations", "comparison"}
     assert set(shown) == {label(field) for field in told}
-    assert shown["comparison"] == Message.NO_EVALUATIONS
-    assert Message.REPORT_EMPTY in Path(shown["report"]).read_text("utf-8")
+    assert shown["comparison"] == _("There are no evaluations yet.")
+    assert _(
+        "There is no evaluation to show yet. Next step: “make run”, which does everything; or "
+        "import questions with “rag golden import FILE”, evaluate with “rag evaluate "
+        "CONFIGURATION” and repeat “rag report”."
+    ) in Path(shown["report"]).read_text("utf-8")
 
 
 def test_it_shows_numbers_and_a_table(project: Project) -> None:

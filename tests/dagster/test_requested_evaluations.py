@@ -13,11 +13,11 @@ from rag_assets.evaluation.requested import (
 )
 from rag_resources.application import Application, open_application
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import refresh_statistics
@@ -64,7 +64,7 @@ def test_requests_of_all_tenants_are_measured_once_also_after_a_kill(
             assert again.request_id == asked[tenant].request_id
     with opened("default") as app:
         unknown = app.evaluation_requests.ask("no_existe")
-        [killed, *_] = app.evaluation_requests.waiting()
+        [killed, *__] = app.evaluation_requests.waiting()
         with app.database.transaction() as connection:
             assert begin_request(connection, killed) == 1  # by a run that is gone
     with dg.DagsterInstance.ephemeral() as instance:
@@ -87,7 +87,7 @@ def test_requests_of_all_tenants_are_measured_once_also_after_a_kill(
         assert checked["hit_rate_gate"]
         with dg.build_sensor_context(instance=instance) as context:
             told = sensor.evaluate_tick(context).skip_message
-        assert told == Message.REQUESTED_EVALUATIONS_NONE
+        assert told == _("There is nothing to do.")
     for tenant, request in asked.items():
         with opened(tenant) as app:
             found = app.evaluation_requests.find(request.request_id)

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster_project import QUIET, Project, by_field, definitions, failure_texts
 
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 USED = "use_multilingual"
 
@@ -63,8 +63,14 @@ def test_a_model_is_retired_once_it_is_confirmed_and_nothing_names_it(
 
     refused = retire(indexed, model=USED, confirm=USED)
     assert not refused.success
-    assert Message.MODEL_IN_USE_CONFIGURED.format(model=USED) in failure_texts(refused)
-    assert Message.MODEL_IN_USE_NOTES in failure_texts(refused)
+    assert _(
+        "it is in EMBEDDING_MODELS, so the next backfill would make it again: remove “{model}” "
+        "from EMBEDDING_MODELS and restart"
+    ).format(model=USED) in failure_texts(refused)
+    assert _(
+        "it is that of the whole notes: set another one in NOTE_EMBEDDING_MODEL, restart and "
+        "materialise note_embeddings"
+    ) in failure_texts(refused)
     assert vectors(indexed) == before
 
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
@@ -82,6 +88,8 @@ def test_a_model_is_retired_once_it_is_confirmed_and_nothing_names_it(
 
 def test_a_model_that_never_was_is_refused(indexed: Project) -> None:
     """With the names of those that were."""
-    unknown = Message.EMBEDDING_MODEL_UNKNOWN.format(name="otro", known=USED)
+    unknown = _("Unknown embedding model: “{name}”. Available models: {known}").format(
+        name="otro", known=USED
+    )
     for config in ({"model": "otro"}, {"model": "otro", "confirm": "otro"}):
         assert unknown in failure_texts(retire(indexed, **config))

@@ -22,7 +22,7 @@ from dagster_project import (
 )
 
 from rag_assets.labels import label
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 WHY = "Se pierden respuestas."
 LAST = MONTHS[-1:]
@@ -83,8 +83,8 @@ def notes(project: Project) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("job", "word", "consequence"),
     [
-        ("rollback_immediate", Message.WORD_IMMEDIATE, "Se borrarían {chunks} fragmentos de 16"),
-        ("rollback_partial", Message.WORD_PARTIAL, "con 16 de 16 notas fragmentadas"),
+        ("rollback_immediate", _("delete"), "Se borrarían {chunks} fragmentos de 16"),
+        ("rollback_partial", _("stop"), "con 16 de 16 notas fragmentadas"),
     ],
 )
 def test_unconfirmed_a_job_says_what_would_happen(
@@ -95,7 +95,9 @@ def test_unconfirmed_a_job_says_what_would_happen(
     said = failure_texts(run(indexed, job, confirm="sí", reason=WHY))
     assert consequence.format(chunks=len(before[1])) in said
     assert f"escribe «{word}» en confirm" in said
-    assert Message.ROLLBACK_NO_REASON in failure_texts(run(indexed, job, confirm=word, reason=" "))
+    assert _("Nothing was changed: the reason is missing.") in failure_texts(
+        run(indexed, job, confirm=word, reason=" ")
+    )
     assert state(indexed) == before
 
 
@@ -104,7 +106,7 @@ def test_immediate_and_on_again(indexed: Project) -> None:
     assert indexed.run(CANDIDATE, PROMOTED).success
     [(chunks,)] = indexed.query("SELECT count(*) FROM chunks")
     before = notes(indexed)
-    config = {"confirm": Message.WORD_IMMEDIATE, "reason": WHY}
+    config = {"confirm": _("delete"), "reason": WHY}
     said = told(indexed, "rollback_immediate", **config)
     assert (said["chunked_before"], said["chunks_before"]) == (16, chunks)
     assert (said["chunked_after"], said["chunks_after"], said["vectors_after"]) == (0, 0, 0)
@@ -127,7 +129,9 @@ def test_immediate_and_on_again(indexed: Project) -> None:
         assert "resume_migration" in failure_texts(refused)
     assert state(indexed) == after
 
-    assert Message.ROLLBACK_NO_REASON in failure_texts(run(indexed, "resume_migration"))
+    assert _("Nothing was changed: the reason is missing.") in failure_texts(
+        run(indexed, "resume_migration")
+    )
     assert WHY in told(indexed, "resume_migration", reason="Arreglado.")["lifted"]
     assert told(indexed, "resume_migration", reason="Arreglado.")["changed"] is False
     assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS).success
@@ -143,20 +147,20 @@ def test_partial_stops_batches_and_the_backfills_that_were_running(indexed: Proj
     launch(indexed, "ofnotes", NOTES)
     launch(indexed, "later", CHUNKS, started_in=3600)
     launch_job(indexed, "ofindex", "index")
-    assert tick(indexed) == Message.BACKFILLS_GO_ON
+    assert tick(indexed) == _("There is nothing to do.")
 
     before = state(indexed)
-    said = told(indexed, "rollback_partial", confirm=Message.WORD_PARTIAL, reason=WHY)
+    said = told(indexed, "rollback_partial", confirm=_("stop"), reason=WHY)
     assert (said["chunks_before"], said["changed"]) == (said["chunks_after"], True)
     assert state(indexed)[:3] == before[:3]
     assert WHY in tick(indexed)
     assert canceled(indexed) == {"ofchunks", "allowed", "ofindex"}
-    assert tick(indexed) == Message.BACKFILLS_GO_ON
+    assert tick(indexed) == _("There is nothing to do.")
 
     assert indexed.run(CHUNKS, EMBEDDINGS, months=LAST).success
     leave_work(indexed)
     assert "La migración está detenida" in failure_texts(indexed.run(CHUNKS, months=LAST))
-    again = told(indexed, "rollback_partial", confirm=Message.WORD_PARTIAL, reason="Otro.")
+    again = told(indexed, "rollback_partial", confirm=_("stop"), reason="Otro.")
     assert again["changed"] is False
     assert WHY in again["hold"]
 
@@ -165,12 +169,14 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
     """It returns to the previous configuration, if any; the given name is the confirmation."""
     config = {"withdraw": "rapida", "reason": WHY}
     nothing = failure_texts(run(indexed, "rollback_promotion", **config))
-    assert nothing == Message.ROLLBACK_NOTHING_SERVES
+    assert nothing == _("Nothing was changed: no configuration was promoted yet.")
     assert indexed.run(CANDIDATE, PROMOTED).success
     unnamed = failure_texts(run(indexed, "rollback_promotion", reason=WHY))
-    assert unnamed == Message.ROLLBACK_NOT_NAMED.format(serving="rapida")
+    assert unnamed == _(
+        "Nothing was changed. “{serving}” serves: to withdraw it, write its name in withdraw."
+    ).format(serving="rapida")
     assert "no sirvió ninguna otra" in failure_texts(run(indexed, "rollback_promotion", **config))
-    told(indexed, "rollback_immediate", confirm=Message.WORD_IMMEDIATE, reason=WHY)
+    told(indexed, "rollback_immediate", confirm=_("delete"), reason=WHY)
     named = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
     assert indexed.run(PROMOTED, run_config=named).success
 
@@ -181,9 +187,12 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
         True,
     )
     again = told(indexed, "rollback_promotion", **config)
-    unchanged = Message.ROLLBACK_UNCHANGED.format(name="rapida", serving="baseline")
+    unchanged = _(
+        "Nothing was changed: “{name}” is not what serves, or was withdrawn before. “{serving}” "
+        "serves."
+    ).format(name="rapida", serving="baseline")
     assert warnings_of(indexed) == [unchanged]
-    assert (again["changed"], again["evidence"]) == (False, Message.EVIDENCE_CURRENT)
+    assert (again["changed"], again["evidence"]) == (False, _("current"))
     assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
         ("rapida",),
         ("baseline",),

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from rag_assets.runs.storage import keep_connections
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 
 def session(instance: dg.DagsterInstance) -> int:
@@ -100,7 +100,7 @@ def test_a_failure_told_to_people_has_no_stack_in_its_run_or_in_the_terminal(
     step, run = (entry.get_dagster_event() for entry in stored)
     first = run.job_failure_data.first_step_failure_event
     assert first is not None
-    refused = Message.ROLLBACK_NO_REASON
+    refused = _("Nothing was changed: the reason is missing.")
     told = [each.step_failure_data.error for each in (step, first)]
     for error in (*told, run.job_failure_data.error):
         assert error is not None

@@ -25,7 +25,7 @@ from rag_assets import sensors
 from rag_assets.runs.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from tests.waiting import wait_until
 
@@ -90,25 +90,25 @@ def let_time_pass(project: Project) -> None:
 def test_files_are_ingested_once(project: Project, new_notes: NewFiles) -> None:
     """The first tick requests the months of all files, the next one none."""
     assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
-    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
 
 
 def test_a_note_that_was_restored_without_dagster_is_indexed(indexed: Project) -> None:
     """Once for each time that it waits, however often the sensor ticks."""
     waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
     let_half_a_minute_pass(indexed)
-    assert waiting.tick() == Message.WAITING_NOTES_NONE
+    assert waiting.tick() == _("There is nothing to do.")
     [(name, month)] = indexed.query(
         "SELECT external_id, to_char(created_at, 'YYYY-MM-01') FROM notes ORDER BY id LIMIT 1"
     )
-    for _ in range(2):
+    for __ in range(2):
         with open_application(load_settings()) as application:
             application.notes.delete([application.notes.find(name).note_id])
             application.notes.restore([name])
         assert waiting.tick() == [(month, month)]
-        assert waiting.tick() == Message.WAITING_NOTES_NONE
+        assert waiting.tick() == _("There is nothing to do.")
         assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
-        assert waiting.tick() == Message.WAITING_NOTES_NONE
+        assert waiting.tick() == _("There is nothing to do.")
 
 
 def test_a_note_restored_again_right_after_it_was_indexed_is_indexed_again(
@@ -130,11 +130,11 @@ def test_a_note_restored_again_right_after_it_was_indexed_is_indexed_again(
     assert waiting.tick() == [(month, month)]
     going_on = dg.DagsterRun(job_name="otro", status=dg.DagsterRunStatus.STARTED)
     indexed.instance.add_run(going_on)
-    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
     assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
-    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
     restore()
-    assert waiting.tick() == Message.WAITING_NOTES_LATER
+    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
     indexed.instance.delete_run(going_on.run_id)
     assert waiting.tick() == [(month, month)]
 
@@ -155,10 +155,10 @@ def test_a_note_that_was_chunked_while_its_month_was_embedded_is_embedded(
     )
     indexed.query(f"{wait} LIMIT 1", MONTHS[1])
     assert waiting.tick() == [(MONTHS[1], MONTHS[1])]
-    assert waiting.tick() == Message.WAITING_NOTES_NONE
+    assert waiting.tick() == _("There is nothing to do.")
     indexed.query("DELETE FROM pending_vectors")
     indexed.query(wait, MONTHS[1])
-    assert waiting.tick() == Message.WAITING_NOTES_NONE
+    assert waiting.tick() == _("There is nothing to do.")
 
 
 def let_half_a_minute_pass(project: Project) -> None:
@@ -174,7 +174,7 @@ def test_what_the_main_job_has_read_is_not_read_again(
     keys = monthly(load_settings()).get_partition_keys()
     assert project.run(NOTES, months=[keys[0], keys[-1]]).success
     assert project.run(NOTES, months=[keys[-1]]).success  # for a document that came since
-    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
     write(project, "nueva.md", f"---\ncreated_at: {MONTHS[0]}\n---\nAlgo nuevo.\n")
     assert new_notes.tick() == [(MONTHS[0], MONTHS[0])]
 
@@ -239,7 +239,7 @@ def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewFiles) ->
     assert new_notes.tick() == [(MONTHS[0], MONTHS[1])]
     write(project, "enero/nueva.md", "---\ncreated_at: 2025-03-10\n---\nAlgo nuevo.")
     assert new_notes.tick() == [(MONTHS[2], MONTHS[2])]
-    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewFiles)
     (project.corpus.notes / "rota.md").symlink_to("no-existe.md")
     (project.corpus.notes / "carpeta.md").mkdir()
     write(project, ".oculta.md", "Un borrador del editor.")
-    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
     bad = write(project, "latin.md", "")
     bad.write_bytes("---\ncreated_at: 2025-02-02\n---\nañ".encode("latin-1"))
     write(project, "buena.md", "---\ncreated_at: 2025-01-02\n---\nUna nota buena.")
@@ -279,9 +279,11 @@ def test_a_source_that_is_gone_or_not_set_is_skipped(
     project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(project.corpus.notes)
-    assert new_notes.tick() == Message.SOURCE_MISSING.format(path=project.corpus.notes)
+    assert new_notes.tick() == _(
+        "The folder or file of notes {path} does not exist. Check the spelling of the path."
+    ).format(path=project.corpus.notes)
     monkeypatch.setenv("NOTES_SOURCE", "")
-    assert new_notes.tick() == Message.SOURCE_NOT_SET
+    assert new_notes.tick() == _("NOTES_SOURCE is empty: there is no source to watch.")
 
 
 def test_a_failed_run_is_reported_with_its_reason(
@@ -301,7 +303,7 @@ def test_a_failed_run_is_reported_with_its_reason(
     reported = "".join(capsys.readouterr())
     assert reported.count(result.run_id) == 1
     assert (
-        Message.RUN_FAILED.format(
+        _("The run {run_id} of {job} has failed: {error}").format(
             run_id=result.run_id, job="promoted_config", error=failure_texts(result)
         )
         in reported
@@ -337,7 +339,15 @@ def test_a_run_that_could_not_begin_is_reported_in_spanish(
     definitions().resolve_sensor_def("failed_runs")(context)
     reported = "".join(capsys.readouterr())
     project.instance.delete_run(run.run_id)
-    told = Message.RUN_FAILED.format(run_id=run.run_id, job=name, error=Message.RUN_ENDED_OUTSIDE)
+    told = _("The run {run_id} of {job} has failed: {error}").format(
+        run_id=run.run_id,
+        job=name,
+        error=_(
+            "it could not begin, or its process ended. The cause is on the page of the run. If "
+            "you changed settings or configuration files since “rag ui” began, correct what is "
+            "not valid and restart it"
+        ),
+    )
     assert told in reported
 
 
@@ -373,6 +383,6 @@ def test_documents_in_the_web_are_looked_at_by_the_clock(
     sensor = NewFiles(project, "new_documents", tmp_path)
     last = monthly(load_settings()).get_partition_keys()[-1]
     assert sensor.tick() == [(last, last)]
-    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=urls)
+    assert sensor.tick() == _("There is nothing to do.").format(path=urls)
     monkeypatch.setenv("DOWNLOAD__EVERY_HOURS", "0.000001")
     assert sensor.tick() == [(last, last)]

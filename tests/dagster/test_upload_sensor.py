@@ -9,9 +9,9 @@ import pytest
 
 from rag_assets.documents.uploads import build_uploaded_documents_sensor
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
 from rag_resources.documents.uploads import check_upload, keep
 from rag_resources.files import LocalFiles
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from rag_resources.store.document_list import ALWAYS
 from tests.command_line import isolate
@@ -43,7 +43,7 @@ def test_what_was_uploaded_is_read_once(
     )
     files = LocalFiles(tmp_path / "files")
     with dg.DagsterInstance.ephemeral() as instance:
-        assert tick(instance) == Message.UPLOADS_NONE
+        assert tick(instance) == _("There is nothing to do.")
         upload = check_upload(b"Acta de la comunidad.", "acta.txt", tenant="vecina")
         keep(files, upload, b"Acta de la comunidad.")  # The database was down.
         requested = tick(instance)
@@ -60,8 +60,10 @@ def test_what_was_uploaded_is_read_once(
             tags={"dagster/sensor_name": NAME},
         )
         instance.add_run(run)
-        assert tick(instance) == Message.UPLOADS_BEING_READ.format(count=1)
+        assert tick(instance) == _(
+            "Another run is reading the uploaded documents; {count} wait."
+        ).format(count=1)
         with open_application(load_settings()) as application:
             application.documents.extract(ALWAYS)
             application.documents.apply(ALWAYS)
-        assert tick(instance) == Message.UPLOADS_NONE
+        assert tick(instance) == _("There is nothing to do.")

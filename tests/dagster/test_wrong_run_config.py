@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from dagster_project import QUIET, Corpus, Project, definitions, failure_texts, opened
 
-from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from tests.databases import cloned
 
 FOREIGN = re.compile(r"\bNone\b|Traceback|\w+Error\b|is not|must be|<class|validation|pydantic")
@@ -25,7 +25,7 @@ ASK = ("ask", "answer_question")
 PROMOTE = ("promote", "promoted_config")
 
 WRONG: list[tuple[tuple[str, str], dict[str, Any], list[str]]] = [
-    (RETRIEVE, {"question": " "}, [Message.QUERY_BLANK]),
+    (RETRIEVE, {"question": " "}, [_("The question is empty. Write what you want to find.")]),
     (RETRIEVE, {"question": "¿?"}, ["ninguna palabra que buscar"]),
     (RETRIEVE, {**ASKED, "top_k": -1}, ["entre 1 y 50", "-1"]),
     (RETRIEVE, {**ASKED, "top_k": 51}, ["entre 1 y 50", "51"]),
@@ -37,19 +37,19 @@ WRONG: list[tuple[tuple[str, str], dict[str, Any], list[str]]] = [
     (RETRIEVE, {**ASKED, "filters": {"etiqueta": "x"}}, ["etiqueta", "clave desconocida"]),
     (RETRIEVE, {**ASKED, "language": "de"}, ["«de»", "es, fr, en"]),
     (ASK, {**ASKED, "top_k": -3}, ["entre 1 y 50", "-3"]),
-    (ASK, {"question": ""}, [Message.QUERY_BLANK]),
+    (ASK, {"question": ""}, [_("The question is empty. Write what you want to find.")]),
     (COMPARE, {"before": "rapida", "after": "nada"}, ["rapida"]),
     (PROMOTE, {"configuration": "nada"}, ["nada"]),
     (RETIRE, {"model": "nada"}, ["nada"]),
     (RETIRE, {"model": "use_multilingual"}, ["No se ha cambiado nada", "confirm"]),
-    (IMMEDIATE, WHY, ["No se ha cambiado nada", Message.WORD_IMMEDIATE]),
-    (IMMEDIATE, {"confirm": Message.WORD_IMMEDIATE}, ["motivo", "reason"]),
+    (IMMEDIATE, WHY, ["No se ha cambiado nada", _("delete")]),
+    (IMMEDIATE, {"confirm": _("delete")}, ["motivo", "reason"]),
     (
         IMMEDIATE,
-        {**WHY, "confirm": Message.WORD_IMMEDIATE, "accept_missing": -1},
+        {**WHY, "confirm": _("delete"), "accept_missing": -1},
         ["accept_missing", "-1", "0"],
     ),
-    (PARTIAL, {**WHY, "confirm": "sí"}, ["No se ha cambiado nada", Message.WORD_PARTIAL]),
+    (PARTIAL, {**WHY, "confirm": "sí"}, ["No se ha cambiado nada", _("stop")]),
     (WITHDRAW, {**WHY, "withdraw": "nada"}, ["nada"]),
     (WITHDRAW, WHY, ["No se ha cambiado nada"]),
     (("resume_migration", "lift_hold"), {"reason": " "}, ["motivo", "reason"]),

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from string import Formatter
 from typing import TypeVar
@@ -12,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from rag_resources.core.errors import ProblemsError, RagError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import catalogue
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ def _address_space() -> int:
 @cache
 def _templates() -> list[tuple[str, ...]]:
     """The literal pieces of every message with some words of its own."""
-    messages = [value for value in vars(Message).values() if isinstance(value, str)]
+    messages = list(chain.from_iterable(catalogue("es").values()))
     pieces = [tuple(piece[0] for piece in Formatter().parse(message)) for message in messages]
     return [each for each in pieces if any(len(piece.split()) > 1 for piece in each)]
 

@@ -19,12 +19,12 @@ from mcp.client import Client
 from mcp_types import CallToolResult, TextContent
 
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
@@ -214,7 +214,9 @@ def test_agents_search_ask_and_read(api: ApiServer, issuer: Issuer) -> None:
             assert text_of(read).startswith("viajes/furgo.md (2025-01-12)")
             gone = await client.call_tool("get_note", {"id": str(foreign)})
             assert gone.is_error
-            assert text_of(gone) == Message.API_NOTE_UNKNOWN.format(note_id=foreign)
+            assert text_of(gone) == _(
+                "There is no note {note_id}, or this key does not show it."
+            ).format(note_id=foreign)
             wrong = await client.call_tool("search_notes", {"query": "x", "limitt": 1})
             assert wrong.is_error
             assert "limitt" in text_of(wrong)

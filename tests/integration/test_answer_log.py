@@ -17,11 +17,11 @@ from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
 from rag_resources.core.answer_log import LoggedAnswer, Outcome, Verdict
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.deletion import delete_notes
 from rag_resources.languages.labels import label
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from rag_resources.store.answers import insert_answers
@@ -93,7 +93,11 @@ def test_an_answer_is_stored_with_its_ranges_and_shown_again(
     assert {"whole", "answer", "search"} <= answer.stages.keys()
     assert answer.silence == {
         "silent": False,
-        "missing": {"code": "CONFIDENCE_NONE", "values": {}},
+        "missing": {
+            "message": "“rag calibrate” is missing, which takes 20 questions that succeed and 20 "
+            "that fail",
+            "values": {},
+        },
     }
     (citation,) = shown.citations
     assert (citation.text, citation.title, citation.state) == (COST, "El taller", "as_cited")
@@ -157,23 +161,44 @@ def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
         (1, "down", None),
     ]
     for arguments, message in (
-        ({"answer_id": uuid4(), "verdict": "up"}, Message.ANSWER_ID_UNKNOWN),
-        ({"answer_id": "no", "verdict": "up"}, Message.ANSWER_ID_UNKNOWN),
-        ({"answer_id": asked.answer_id, "verdict": "bien"}, Message.FEEDBACK_VERDICT),
-        ({"answer_id": asked.answer_id, "verdict": "up", "citation": 2}, Message.FEEDBACK_CITATION),
-        ({"answer_id": asked.answer_id, "verdict": "up", "citation": 0}, Message.FEEDBACK_CITATION),
+        (
+            {"answer_id": uuid4(), "verdict": "up"},
+            _(
+                "There is no answer “{prefix}”: there never was, or it is no longer kept. “rag "
+                "answers list” shows the latest ones."
+            ),
+        ),
+        (
+            {"answer_id": "no", "verdict": "up"},
+            _(
+                "There is no answer “{prefix}”: there never was, or it is no longer kept. “rag "
+                "answers list” shows the latest ones."
+            ),
+        ),
+        (
+            {"answer_id": asked.answer_id, "verdict": "bien"},
+            _("“{value}” is not a verdict: write up (useful) or down (not useful)."),
+        ),
+        (
+            {"answer_id": asked.answer_id, "verdict": "up", "citation": 2},
+            _("The answer has no citation {value}: it has {count}."),
+        ),
+        (
+            {"answer_id": asked.answer_id, "verdict": "up", "citation": 0},
+            _("The answer has no citation {value}: it has {count}."),
+        ),
         (
             {"answer_id": silent.answer_id, "verdict": "up", "citation": 1},
-            Message.FEEDBACK_NO_CITATION,
+            _("The answer has no citations; judge it as a whole, without a citation's number."),
         ),
         (
             {"answer_id": asked.answer_id, "verdict": "up", "comment": "a" * 2_001},
-            Message.FEEDBACK_COMMENT_LONG,
+            _("The comment has {length} characters; the maximum is {maximum}."),
         ),
     ):
         with pytest.raises(InvalidParameterError) as error:
             log.give_feedback(**arguments)  # type: ignore[arg-type]
-        assert error.value.code == message.code
+        assert error.value.msgid == message.msgid
 
 
 @pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole, Scope, scoped_key
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.core.wording import says_something
 from rag_resources.database.pool import Database
@@ -32,7 +31,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.messages import render
+from rag_resources.languages.messages import _, render
 from rag_resources.providers.registry import build_embedder
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
@@ -177,7 +176,7 @@ def test_property_38_an_invalid_request_is_told_the_field_in_spanish(
     field, value = wrong
     response = api.client.post("/v1/retrieve", json=SEARCH | {field: value})
     read = problem(response, HTTPStatus.BAD_REQUEST)
-    assert read["error"] == Message.API_INVALID_BODY.rstrip(":")
+    assert read["error"] == _("The request is not valid:").rstrip(":")
     assert any(line.partition(":")[0].partition(".")[0] == field for line in read["details"])
 
 
@@ -226,7 +225,7 @@ WRONG_REQUESTS: list[tuple[str, str, Any, HTTPStatus, list[str]]] = [
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "said"),
     WRONG_REQUESTS,
-    ids=[f"{method} {path} {body}"[:60] for method, path, body, *_ in WRONG_REQUESTS],
+    ids=[f"{method} {path} {body}"[:60] for method, path, body, *__ in WRONG_REQUESTS],
 )
 def test_a_wrong_request_is_told_place_cause_and_status(
     api: ApiServer, method: str, path: str, body: Any, status: HTTPStatus, said: list[str]
@@ -241,10 +240,13 @@ def test_a_wrong_request_is_told_place_cause_and_status(
 @pytest.mark.parametrize(
     ("content", "type_", "detail"),
     [
-        ("{", "application/json", Message.API_JSON_INVALID),
-        *((other, "application/json", Message.API_BODY_OBJECT) for other in ("[]", '"x"', "3")),
-        ("[]", "text/plain", Message.API_BODY_TYPE),
-        ("{}", "text/plain", Message.API_BODY_TYPE),
+        ("{", "application/json", _("the body is not valid JSON")),
+        *(
+            (other, "application/json", _("the body must be a JSON object, in braces"))
+            for other in ("[]", '"x"', "3")
+        ),
+        ("[]", "text/plain", _("the body must be JSON (Content-Type: application/json)")),
+        ("{}", "text/plain", _("the body must be JSON (Content-Type: application/json)")),
         ("", "application/json", ""),
     ],
 )
@@ -263,7 +265,9 @@ def test_a_body_has_a_limit(api: ApiServer) -> None:
     english = {"accept-language": "en"}
     response = api.client.post("/v1/retrieve", content=iter([long]), headers=english)
     refused = problem(response, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    assert refused["error"] == render(Message.API_BODY_TOO_LARGE.format(maximum=64), "en")
+    assert refused["error"] == render(
+        _("The body of the request is longer than {maximum} kB.").format(maximum=64), "en"
+    )
 
 
 def test_unknown_paths_and_methods_are_problems(api: ApiServer) -> None:
@@ -282,11 +286,13 @@ def test_the_simple_query(api: ApiServer) -> None:
     nothing = api.client.post(path, json={"query": QUESTION, "source": "ninguna"})
     assert nothing.status_code == HTTPStatus.OK
     assert nothing.json()["results"] == []
-    assert nothing.json()["message"] == Message.API_NO_RESULTS
+    assert nothing.json()["message"] == _("No results were found for this query.")
     details = problem(
         api.client.post(path, json={"query": QUESTION, "topK": 51}), HTTPStatus.BAD_REQUEST
     )
-    assert details["details"] == [Message.API_TOPK_MAX.format(value=51, maximum=50)]
+    assert details["details"] == [
+        _("topK: {value} is larger than the maximum, {maximum}").format(value=51, maximum=50)
+    ]
 
 
 def test_an_answer_is_json_or_events(api: ApiServer) -> None:
@@ -295,11 +301,16 @@ def test_an_answer_is_json_or_events(api: ApiServer) -> None:
     assert answer["sentences"][0]["citations"][0]["noteId"] == str(
         note_id("default", "notes", "furgo")
     )
-    assert answer["silence"] == {"silent": False, "missing": Message.CONFIDENCE_NONE}
+    assert answer["silence"] == {
+        "silent": False,
+        "missing": _(
+            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+        ),
+    }
     streamed = api.client.post("/v1/answers", json=SEARCH | {"stream": True})
     assert streamed.headers["content-type"].startswith("text/event-stream")
     events = [event.partition("\ndata: ") for event in streamed.text.strip().split("\n\n")]
-    assert [name for name, _, _ in events] == ["event: sentence", "event: done"]
+    assert [name for name, __, __ in events] == ["event: sentence", "event: done"]
     assert json.loads(events[0][2])["text"] == COST
     assert json.loads(events[1][2])["sentences"] == answer["sentences"]
 
@@ -351,7 +362,9 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
         assert whole.model_extra["reading"]["implied"] == []
         named: Any = [{"role": "user", "content": f"{QUESTION} (en enero de 2025)"}]
         shown = client.chat.completions.create(model="hybrid_use", messages=named)
-        only = Message.ASKED_ONLY.format(value="2025-01-01 – 2025-01-31", text="en enero de 2025")
+        only = _("Only {value} (because of “{text}”)").format(
+            value="2025-01-01 – 2025-01-31", text="en enero de 2025"
+        )
         assert (shown.choices[0].message.content or "").endswith(f"\n\n{only}")
         assert shown.model_extra
         assert shown.model_extra["reading"]["implied"][0]["kind"] == "period"
@@ -572,7 +585,7 @@ def test_keys_stand_for_a_tenant_and_a_role(url: str, tmp_path: Path) -> None:
         try:
             limits = {"API_RATE_LIMIT": "30/minute", "API_THREADS": "1", "API_QUEUE": "1"}
             with serving(tmp_path, url, **limits) as api:
-                _check_keys(api, {role: key for role, (key, _) in keys.items()}, foreign)
+                _check_keys(api, {role: key for role, (key, __) in keys.items()}, foreign)
                 _check_revoking(api, Keys(database), *keys[ApiRole.READER])
                 _check_overload(api, keys[ApiRole.WRITER][0])
         finally:
@@ -586,7 +599,10 @@ def _check_keys(api: ApiServer, keys: dict[ApiRole, str], foreign: str) -> None:
     problem(client.post("/v1/retrieve", json=body), HTTPStatus.UNAUTHORIZED)
     for wrong in ("x", f"{owner}x", "rag_aa_bb", "ragscoped_a.b.c", owner[:-1]):
         response = client.post("/v1/retrieve", json=body, headers=bearer(wrong))
-        assert problem(response, HTTPStatus.UNAUTHORIZED)["error"] == Message.API_KEY_INVALID
+        assert problem(response, HTTPStatus.UNAUTHORIZED)["error"] == _(
+            "The key is not valid, has expired or was revoked. Whoever runs the service sees the "
+            "keys with “rag key list” and creates another with “rag key create NAME”."
+        )
     theirs = client.post("/v1/retrieve", json=body, headers=bearer(foreign)).json()
     named = [(result["title"], result["externalId"]) for result in theirs["results"]]
     assert named == [("Ajena", "ajena")]

@@ -9,10 +9,10 @@ from rag_resources.application import Application
 from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.settings import load_settings
 from rag_resources.store.golden import write_golden
@@ -89,6 +89,10 @@ def test_before_the_first_promotion_the_default_serves(application: Application)
     answered = application.retrieve("gata")
     assert answered.configuration == DEFAULT_CONFIGURATION
     assert answered.response.messages == (
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+        _("Semantic search is unavailable, using keyword search"),
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="e5_small"),
     )

@@ -20,11 +20,11 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
     RagError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
@@ -179,7 +179,10 @@ def test_what_no_passage_says_is_replaced_by_sentences_of_the_notes(note: UUID) 
     model = ScriptedModel(reply(("El taller pide 900 euros.", [1])))
     sentences, telling = written(model, passages_of([result_of(note)]))
     assert [own.text for own in sentences] == [COST]
-    assert telling.failure == Message.ANSWER_NOT_SUPPORTED
+    assert telling.failure == _(
+        "What the language model wrote is not in the passages that it cites. The answer is "
+        "sentences of the notes."
+    )
     assert telling.writing.dropped == 1
 
 
@@ -204,12 +207,25 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert "Fuentes:\n[1] El taller · 12 ene 2025" in shown.out
     assert f"caracteres {start}–{start + len(COST)}" in shown.out
     for template, text in zip(
-        (Message.ANSWER_BEFORE, Message.ANSWER_AFTER), BESIDE_COST, strict=True
+        (_("    Before: “{text}”"), _("    After: “{text}”")), BESIDE_COST, strict=True
     ):
         assert (template.format(text=text) in shown.out) == bool(text)
-    assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE) in shown.out
+    assert (
+        _(
+            "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
+        ).format(
+            reason=_(
+                "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+            )
+        )
+        in shown.out
+    )
     told = ask(QUESTION, "--json").json
-    assert told["confidence"] == {"missing": Message.CONFIDENCE_NONE}
+    assert told["confidence"] == {
+        "missing": _(
+            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+        )
+    }
     assert told["found"]
     assert told["sentences"][0]["citations"][0]["noteId"] == str(note)
     metadata = told["metadata"]

@@ -15,11 +15,11 @@ from rag_resources.core.errors import (
     DatabaseLockedError,
     DatabaseUnavailableError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.database import lock_watch, pool
 from rag_resources.database.migrations import connect
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from tests.command_line import Outcome, call_rag, isolate
 
 LOCK_TIMEOUT_S = 3
@@ -73,14 +73,22 @@ def test_a_command_names_the_session_it_waits_for_and_stops_waiting(
 @pytest.mark.parametrize(
     ("table", "command", "message"),
     [
-        ("notes", ["retrieve", "--strategy", "fulltext"], Message.NOTHING_RETRIEVED),
-        ("chunks", ["retrieve", "--strategy", "fulltext"], Message.NOTHING_RETRIEVED),
-        ("promotions", ["retrieve"], Message.TIME_IS_UP),
+        (
+            "notes",
+            ["retrieve", "--strategy", "fulltext"],
+            _("No results could be retrieved. Please try again."),
+        ),
+        (
+            "chunks",
+            ["retrieve", "--strategy", "fulltext"],
+            _("No results could be retrieved. Please try again."),
+        ),
+        ("promotions", ["retrieve"], _("There is no time left for this part of the search.")),
         # The whole response, although there is nothing to cite.
         (
             "notes",
             ["ask", "--config", "fulltext", "--json"],
-            f'"error": "{Message.NOTHING_RETRIEVED}"',
+            f'"error": "{_("No results could be retrieved. Please try again.")}"',
         ),
     ],
 )
@@ -135,7 +143,7 @@ def test_an_unwatched_wait_is_refused_without_a_name(
         database.transaction() as connection,
     ):
         connection.execute("SELECT FROM notes")
-    assert refused.value.values["holder"] == Message.LOCK_HOLDER_UNKNOWN
+    assert refused.value.values["holder"] == _("another session uses what is needed")
 
 
 def test_a_read_only_database_is_called_so(database: Database) -> None:
@@ -146,7 +154,10 @@ def test_a_read_only_database_is_called_so(database: Database) -> None:
 
     with pytest.raises(DatabaseError) as refused:
         write()
-    assert refused.value.message == Message.DATABASE_READ_ONLY
+    assert refused.value.message == _(
+        "The database is read-only (perhaps it is a standby, or default_transaction_read_only is "
+        "on). Nothing was changed: use a server in DATABASE_URL that accepts writes."
+    )
 
 
 def test_a_server_without_free_connections_is_not_said_to_be_down(
@@ -159,10 +170,16 @@ def test_a_server_without_free_connections_is_not_said_to_be_down(
             url = _as_role(database_url, role)
             with closing(psycopg.connect(url)), pytest.raises(DatabaseUnavailableError) as refused:
                 connect(url)
-            assert refused.value.message == Message.DATABASE_CONNECTIONS_TAKEN
+            assert refused.value.message == _(
+                "The database server runs, but accepts no more connections: all are taken. Close "
+                "those that are not needed or raise max_connections, and try again."
+            )
             with closing(psycopg.connect(url)), pytest.raises(DatabaseUnavailableError) as refused:
                 Database(url).open()
-            assert refused.value.message == Message.DATABASE_CONNECTIONS_TAKEN
+            assert refused.value.message == _(
+                "The database server runs, but accepts no more connections: all are taken. Close "
+                "those that are not needed or raise max_connections, and try again."
+            )
         finally:
             admin.execute(f"DROP ROLE {role}")
 

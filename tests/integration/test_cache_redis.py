@@ -16,10 +16,10 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from rag_resources.providers.cache_redis import FAILURES, RedisCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.resilience.breakers import BreakerState, CircuitBreaker
@@ -164,7 +164,7 @@ def test_a_killed_server_is_a_miss_and_comes_back(redis: RedisServer) -> None:
     assert cache.get("a") == "1"
     redis.kill()
     with capture_logs() as logs:
-        for _ in range(3 * FAILURES):
+        for __ in range(3 * FAILURES):
             assert cache.get("a") is None
             cache.put("a", "2")
     assert [log["event"] for log in logs] == ["breaker_opened"]
@@ -276,7 +276,10 @@ def test_a_wrong_password_is_a_miss(redis: RedisServer) -> None:
 def test_what_is_no_url_is_told_without_the_password(url: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         build_caches(url)
-    assert caught.value.message == Message.REDIS_URL_INVALID
+    assert caught.value.message == _(
+        "REDIS_URL is not valid: redis://…, rediss://… or unix://… is expected, with a numeric "
+        "port."
+    )
     assert caught.value.__cause__ is None
     assert "secreta" not in repr(caught.value.context)
 

@@ -17,11 +17,11 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.calibration import read_calibration, train_calibration
 from rag_resources.golden.files import read_unanswerable
+from rag_resources.languages.messages import _, ngettext
 from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents
@@ -80,7 +80,9 @@ def test_a_calibration_stands_for_one_configuration_and_for_what_it_searched(
     corpus: Evaluated, unanswerable: list[GoldenEntry]
 ) -> None:
     """Few changed notes change nothing; many do, and so does another model."""
-    assert missing(corpus) == Message.CONFIDENCE_NONE
+    assert missing(corpus) == _(
+        "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+    )
     calibrated(corpus, unanswerable)
     assert missing(corpus) is None
     assert missing(corpus, CONFIG.model_copy(update={"contextual": False})) is not None
@@ -91,11 +93,15 @@ def test_a_calibration_stands_for_one_configuration_and_for_what_it_searched(
         forget_contents(connection)  # What the calibration was measured on is still known.
     assert missing(corpus) is None
     corpus.fetch(edit.format(NOTES - 5))
-    assert missing(corpus) == Message.CONFIDENCE_STALE
+    assert missing(corpus) == _(
+        "the notes or the model have changed since it was measured (“rag calibrate” repeats it)"
+    )
     calibrated(corpus, unanswerable)
     assert missing(corpus) is None
     corpus.make_model_again()
-    assert missing(corpus) == Message.CONFIDENCE_STALE
+    assert missing(corpus) == _(
+        "the notes or the model have changed since it was measured (“rag calibrate” repeats it)"
+    )
 
 
 def test_what_tells_nothing_any_more_is_forgotten(
@@ -105,7 +111,9 @@ def test_what_tells_nothing_any_more_is_forgotten(
     calibrated(corpus, unanswerable)
     found = train_calibration(corpus.database, corpus.pipeline(), CONFIG, settings=SETTINGS)
     assert (found.calibration.claims, found.measured) == ({}, {})
-    assert missing(corpus) == Message.CONFIDENCE_NONE
+    assert missing(corpus) == _(
+        "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+    )
 
 
 def test_without_golden_questions_nothing_is_measured(corpus: Evaluated) -> None:
@@ -147,7 +155,10 @@ def test_a_response_is_judged_only_if_it_is_made_as_those_measured(
     assert known.bands[Claim.RESULTS].precision > 0.9 > 0.1 > unknown.bands[Claim.RESULTS].precision
     for other in (judged("¿asunto40?", filtered=True), judged("¿asunto40?", top_k=1)):
         assert other is not None
-        assert other.missing == Message.CONFIDENCE_OTHER
+        assert other.missing == _(
+            "it is measured without filters, with every stage and with all results of the "
+            "configuration"
+        )
     more = judged("¿Qué dice de asunto40?", top_k=20)
     assert more == known
     assert judged("¿xyzzy?") is None
@@ -176,7 +187,9 @@ def test_a_language_model_is_not_asked_what_is_not_answered(
     assert silent.silence
     assert silent.silence.is_silent
     assert (silent.answer.sentences, model.calls) == ((), [])
-    assert silent.answer.notice == Message.ANSWER_NOT_FOUND
+    assert silent.answer.notice == _(
+        "I found no relevant information in your notes about this question."
+    )
     assert "silence" in silent.to_json()
     asked = answers.ask("¿Qué dice de asunto40?")
     assert asked.answer.found
@@ -185,7 +198,10 @@ def test_a_language_model_is_not_asked_what_is_not_answered(
     assert not asked.silence.is_silent
     assert asked.confidence
     assert asked.confidence.bands == {}
-    assert asked.confidence.missing == Message.CONFIDENCE_ANSWERER
+    assert asked.confidence.missing == _(
+        "it was measured with another way of answering, or in another language (“rag calibrate” "
+        "repeats it)"
+    )
 
 
 @pytest.mark.parametrize("allowed", [0.0, 0.5])
@@ -240,7 +256,7 @@ def test_a_calibration_that_cannot_be_read_costs_no_response(
         deadline=Deadline.after(2_000, time.monotonic),
     )
     assert found is not None
-    assert found.missing == Message.CONFIDENCE_UNREADABLE
+    assert found.missing == _("it could not be read")
 
 
 @pytest.mark.parametrize(
@@ -274,13 +290,30 @@ def test_the_commands_measure_and_tell_it(
     def asked(*options: str) -> Outcome:
         return rag("retrieve", "¿Qué dice de asunto40?", *options)
 
-    assert Message.CONFIDENCE_MISSING.format(reason=Message.CONFIDENCE_NONE) in asked().out
-    assert asked("--json").json["confidence"] == {"missing": Message.CONFIDENCE_NONE}
+    assert (
+        _("Confidence not calibrated: {reason}").format(
+            reason=_(
+                "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+            )
+        )
+        in asked().out
+    )
+    assert asked("--json").json["confidence"] == {
+        "missing": _(
+            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+        )
+    }
 
     measured = rag("calibrate", "--unanswerable", questions)
     assert measured.code == 0
     assert "Confianza de «fulltext», medida con 60 preguntas (30 sin respuesta" in measured.out
-    assert Message.CALIBRATE_STORED in measured.out
+    assert (
+        _(
+            "Stored: answers of this configuration tell their confidence as long as neither the "
+            "notes nor the model change."
+        )
+        in measured.out
+    )
     said = rag("calibrate", "--unanswerable", questions, "--json").json
     assert (said["questions"], said["unanswerable"]) == (60, 30)
     assert said["measured"]["results"]["auc"] > 0.95
@@ -300,15 +333,36 @@ def test_the_commands_measure_and_tell_it(
 
     silent = rag("ask", "¿Qué dice hoy de tema40?")
     assert silent.code == 0
-    assert silent.out.startswith(Message.ANSWER_NOT_FOUND)
+    assert silent.out.startswith(
+        _("I found no relevant information in your notes about this question.")
+    )
     assert "se parece a lo que se encuentra cuando ninguna nota responde" in silent.out
     assert rag("ask", "¿Qué dice hoy de tema40?", "--json").json["sentences"] == []
     other = rag("ask", "¿Qué dice hoy de tema40?", "--language", "fr").out
     assert "Silence non étalonné" in other
     filtered = rag("ask", "¿Qué dice hoy de tema40?", "--since", "2020-01-01").out
-    assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_OTHER) in filtered
+    assert (
+        _(
+            "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
+        ).format(
+            reason=_(
+                "it is measured without filters, with every stage and with all results of the "
+                "configuration"
+            )
+        )
+        in filtered
+    )
 
     useless = rag("calibrate")
     assert useless.code == 1
-    assert useless.out.strip() == Message.CALIBRATE_UNMEASURED.format(questions=30, fewest=FEWEST)
-    assert Message.CONFIDENCE_NONE in asked().out
+    assert useless.out.strip() == ngettext(
+        "Nothing was measured: there is {questions} question, and at least {fewest} that are "
+        "right and {fewest} that are wrong are needed. No calibration is stored.",
+        "Nothing was measured: there are {questions} questions, and at least {fewest} that are "
+        "right and {fewest} that are wrong are needed. No calibration is stored.",
+        30,
+    ).format(questions=30, fewest=FEWEST)
+    assert (
+        _("“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail")
+        in asked().out
+    )

@@ -22,7 +22,6 @@ from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
 from rag_resources.cli import retrieve
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredSpan, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
@@ -32,6 +31,7 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.languages.labels import stage_label
+from rag_resources.languages.messages import _
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import CONFIGURATIONS, load_settings
@@ -257,7 +257,7 @@ def test_help_and_errors_of_a_real_process_go_to_their_streams() -> None:
     assert "Órdenes:" in shown.stdout
     refused = in_a_process("retrieve", "   ")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert Message.QUERY_BLANK in refused.stderr
+    assert _("The question is empty. Write what you want to find.") in refused.stderr
 
 
 # Ingestion
@@ -266,16 +266,16 @@ def test_help_and_errors_of_a_real_process_go_to_their_streams() -> None:
 def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Path) -> None:
     first = rag_db("ingest", folder)
     assert first.code == 0
-    assert "5 nuevas, 0 actualizadas, 0 sin cambios, 0 rechazadas" in first.out
+    assert "nuevas: 5; actualizadas: 0; sin cambios: 0; rechazadas: 0" in first.out
     assert "2025-01, 2025-02, 2025-03" in first.out
     assert "make run" in first.out
     (folder / "gata.md").write_text(
         "---\nid: gata\ncreated_at: 2025-01-10\n---\nNube ha vuelto a casa.", "utf-8"
     )
     second = rag_db("ingest", folder)
-    assert "0 nuevas, 1 actualizada, 4 sin cambios" in second.out
+    assert "nuevas: 0; actualizadas: 1; sin cambios: 4" in second.out
     third = rag_db("ingest", folder)
-    assert "5 sin cambios" in third.out
+    assert "sin cambios: 5" in third.out
     assert "make run" not in third.out
 
 
@@ -284,15 +284,43 @@ def test_the_next_step_after_ingesting_depends_on_whether_a_run_reads_that_folde
 ) -> None:
     """The configured source, or a part of it: an ordinary run; another folder: one of nothing."""
     monkeypatch.setenv("NOTES_SOURCE", str(folder))
-    assert Message.INGEST_NEXT in rag_db("ingest", folder).out
+    assert (
+        _(
+            "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
+            "Dagster UI is open (“rag ui”) they are indexed by themselves."
+        )
+        in rag_db("ingest", folder).out
+    )
     inside, outside = folder / "2025", tmp_path / "aparte"
     for number, path in enumerate((inside, outside)):
         path.mkdir()
         (path / f"n{number}.md").write_text("---\ncreated_at: 2025-01-10\n---\nNube.", "utf-8")
-    assert Message.INGEST_NEXT in rag_db("ingest", inside).out
+    assert (
+        _(
+            "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
+            "Dagster UI is open (“rag ui”) they are indexed by themselves."
+        )
+        in rag_db("ingest", inside).out
+    )
     named = rag_db("ingest", inside, "--source-name", "otra")
-    assert Message.INGEST_NEXT_BESIDE in named.out
-    assert Message.INGEST_NEXT_BESIDE in rag_db("ingest", outside, "--source-name", "aparte").out
+    assert (
+        _(
+            "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
+            "indexes those months without reading any other folder; the other notes and the "
+            "questions stay as they are. While the Dagster UI is open (“rag ui”) they are indexed "
+            "by themselves."
+        )
+        in named.out
+    )
+    assert (
+        _(
+            "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
+            "indexes those months without reading any other folder; the other notes and the "
+            "questions stay as they are. While the Dagster UI is open (“rag ui”) they are indexed "
+            "by themselves."
+        )
+        in rag_db("ingest", outside, "--source-name", "aparte").out
+    )
 
 
 def test_ingest_in_json_writes_nothing_but_json(rag_db: Rag, folder: Path) -> None:
@@ -311,11 +339,11 @@ def test_bad_records_are_named_and_the_good_ones_go_in(rag_db: Rag, folder: Path
     (folder / "latin1.md").write_bytes("Año nuevo".encode("latin-1"))
     outcome = rag_db("ingest", folder)
     assert outcome.code == 0
-    assert "5 nuevas, 0 actualizadas, 0 sin cambios, 26 rechazadas" in outcome.out
+    assert "nuevas: 5; actualizadas: 0; sin cambios: 0; rechazadas: 26" in outcome.out
     assert "latin1.md" in outcome.out
     assert "malas.jsonl:19" in outcome.out
     assert "malas.jsonl:20" not in outcome.out
-    assert Message.REJECTED_MORE.format(count=6) in outcome.out
+    assert _("… and {count} more; all with their reason, in --json.").format(count=6) in outcome.out
 
 
 def test_a_source_that_gives_nothing_is_bad_input(rag_db: Rag, tmp_path: Path) -> None:
@@ -329,7 +357,7 @@ def test_a_source_that_gives_nothing_is_bad_input(rag_db: Rag, tmp_path: Path) -
     outcome = rag_db("ingest", empty)
     assert outcome.code == 2
     assert "x.jsonl:1" in outcome.out
-    assert Message.INGEST_ALL_REJECTED.format(count=1) in outcome.err
+    assert _("No note was stored: all were rejected ({count}).").format(count=1) in outcome.err
 
 
 def test_a_missing_source_is_bad_input_even_without_a_database(
@@ -451,8 +479,10 @@ def test_overrides_change_the_configuration(indexed: Rag) -> None:
 def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
     outcome = indexed("retrieve", "xilófono", "--config", "fulltext")
     assert outcome.code == 0
-    assert Message.RETRIEVED_NOTHING in outcome.out
-    assert Message.RETRIEVED_NO_WORDS in outcome.out
+    assert _("No note answers this question with this configuration.") in outcome.out
+    assert (
+        _("Only words were searched for, and those notes have none of the question.") in outcome.out
+    )
     assert "e5_small" not in outcome.out
 
 
@@ -468,13 +498,28 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        ([""], Message.QUERY_BLANK),
-        ([" \u2003 "], Message.QUERY_BLANK),
-        (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
+        ([""], _("The question is empty. Write what you want to find.")),
+        ([" \u2003 "], _("The question is empty. Write what you want to find.")),
+        (
+            ["a" * 2001],
+            _("The question has {length} characters; the maximum is {maximum}.").format(
+                length=2001, maximum=2000
+            ),
+        ),
         (["x", "--config", "nada"], "No existe ninguna configuración válida llamada «nada»"),
         (["x", "--config", ""], "No existe ninguna configuración válida llamada «»"),
-        (["x", "--top-k", "0"], Message.TOP_K_RANGE.format(value=0, maximum=50)),
-        (["x", "--top-k", "51"], Message.TOP_K_RANGE.format(value=51, maximum=50)),
+        (
+            ["x", "--top-k", "0"],
+            _("The number of passages must be between 1 and {maximum}: {value}.").format(
+                value=0, maximum=50
+            ),
+        ),
+        (
+            ["x", "--top-k", "51"],
+            _("The number of passages must be between 1 and {maximum}: {value}.").format(
+                value=51, maximum=50
+            ),
+        ),
         (["x", "--strategy", "magia"], "strategy: «magia» no es una de las opciones"),
         (["x", "--strategy", ""], "strategy: «» no es una de las opciones"),
         (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
@@ -565,9 +610,21 @@ def test_a_note_is_chosen_by_its_id_or_its_name(indexed: Rag) -> None:
 def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
     outcome = indexed("retrieve", "gata", "--config", CONFIGURATION, "--tag", "otra")
     assert outcome.code == 0
-    assert Message.RETRIEVED_NOTHING_FILTERED in outcome.out
-    assert Message.RETRIEVED_NO_WORDS not in outcome.out
-    assert Message.RETRIEVED_UNLIKE in outcome.out
+    assert (
+        _("No note that meets the filters answers this question with this configuration.")
+        in outcome.out
+    )
+    assert (
+        _("Only words were searched for, and those notes have none of the question.")
+        not in outcome.out
+    )
+    assert (
+        _(
+            "Notes without a word in common are not shown if they are less like the question than "
+            "the threshold (similarity_threshold; by default, the one of the model)."
+        )
+        in outcome.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -614,7 +671,9 @@ def test_an_answer_of_the_cache_says_so_and_gives_no_stages(
     response = RetrievalResponse((), "gata", "fulltext", MODEL, 0.4, {"cache": 0.3}, cached=True)
     retrieve._show(response, CONFIGURATION, filtered=False, by_words=False, reader="es")
     shown = capsys.readouterr().out
-    assert Message.RETRIEVED_CACHED.format(count=0, total=0.4) in shown
+    assert (
+        _("Results: {count}, in {total:.0f} ms, from the cache").format(count=0, total=0.4) in shown
+    )
 
 
 def shown_match(
@@ -682,9 +741,15 @@ def test_a_model_without_vectors_leaves_words_and_says_what_to_do(indexed: Rag) 
         outcome = indexed("retrieve", "gata", *options)
         assert outcome.code == 0
         assert outcome.err.splitlines() == [
-            Message.SEMANTIC_UNAVAILABLE,
-            Message.MODEL_NOT_INDEXED.format(model="e5_small"),
-            Message.RETRIEVED_DEGRADED.format(stages=stages),
+            _("Semantic search is unavailable, using keyword search"),
+            _(
+                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+                "asset embeddings/{model} (if it does not exist, first add the model to "
+                "EMBEDDING_MODELS and restart) or choose another configuration."
+            ).format(model="e5_small"),
+            _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
+                stages=stages
+            ),
         ]
         assert "Nota de gata" in outcome.out
         assert (options[-1] if options else "hybrid_windows") in outcome.out
@@ -696,8 +761,12 @@ def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> Non
     response = outcome.json
     assert response["degraded"] == ["semantic"]
     assert response["messages"] == [
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+        _("Semantic search is unavailable, using keyword search"),
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="e5_small"),
     ]
     assert (response["error"], response["cached"]) == (None, False)
     assert response["transformedQuery"]["intent"] == "abstract"
@@ -712,11 +781,18 @@ def test_a_model_server_that_is_down_leaves_words(
     assert outcome.code == 0
     assert "Nota de gata" in outcome.out
     assert outcome.err.splitlines() == [
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.RETRIEVED_DEGRADED.format(stages=stage_label("embed")),
+        _("Semantic search is unavailable, using keyword search"),
+        _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
+            stages=stage_label("embed")
+        ),
     ]
     explained = indexed("--debug", *asked)
-    assert Message.OLLAMA_UNAVAILABLE.format(host="http://127.0.0.1:9") in explained.err
+    assert (
+        _("Ollama does not answer at {host}. Check that it is started.").format(
+            host="http://127.0.0.1:9"
+        )
+        in explained.err
+    )
     assert "retrieval_degraded" in explained.err
 
 
@@ -727,14 +803,14 @@ def test_where_nothing_can_be_searched_the_code_is_1(indexed: Rag, indexed_url: 
     outcome = indexed(*asked)
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.splitlines() == [
-        Message.CLI_ERROR.format(message=Message.NOTHING_RETRIEVED),
-        Message.RETRIEVED_DEGRADED.format(
+        _("Error: {message}").format(message=_("No results could be retrieved. Please try again.")),
+        _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
             stages=", ".join(map(stage_label, ("semantic", "fulltext")))
         ),
     ]
     told = indexed(*asked, "--json")
     assert (told.code, told.err) == (1, "")
-    assert told.json["error"] == Message.NOTHING_RETRIEVED
+    assert told.json["error"] == _("No results could be retrieved. Please try again.")
     assert told.json["results"] == []
 
 
@@ -918,7 +994,9 @@ def test_a_configuration_whose_file_is_gone_is_named_and_no_longer_counted(
     indexed("golden", "import", golden_file)
     for name in (candidate, CONFIGURATION):
         assert indexed("evaluate", name).code == 0
-    told = Message.STATUS_GONE.format(names=candidate)
+    told = _("Without a valid configuration file, so no longer repeated: {names}.").format(
+        names=candidate
+    )
     assert told not in indexed("status").out
     (tmp_path / "configuraciones" / f"{candidate}.yaml").unlink()
     assert told in indexed("status").out
@@ -938,7 +1016,10 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert f"{candidate}: aún no se ha evaluado" in never.err
     outcome = indexed("promote", candidate)
     assert outcome.code == 0
-    same = Message.NOTICE_SAME.format(name=candidate, others=CONFIGURATION)
+    same = _(
+        "“{name}” has the same fields as {others}: it searches in the same way. If you changed "
+        "the file, check that it is saved."
+    ).format(name=candidate, others=CONFIGURATION)
     assert same in outcome.err
     assert same in indexed("evaluate", candidate, "--no-store").err
     assert f"Evaluada antes de decidir: {candidate}." in outcome.err
@@ -961,7 +1042,7 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
 ) -> None:
     nothing = indexed("rollback", "--reason", "prueba")
     assert nothing.code == 1
-    assert Message.ROLLBACK_NOTHING_SERVES in nothing.err
+    assert _("Nothing was changed: no configuration was promoted yet.") in nothing.err
     indexed("golden", "import", golden_file)
     for name in (CONFIGURATION, candidate):
         indexed("evaluate", name)
@@ -972,7 +1053,7 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
             promote(connection, evaluation, parse_retrieval(config, origin=""), run_id=None)
     unexplained = indexed("rollback")
     assert unexplained.code == 2
-    assert Message.ROLLBACK_REASON_OPTION in unexplained.err
+    assert _("Nothing was changed: the reason is missing.") in unexplained.err
     assert indexed("rollback", "nada", "--reason", "prueba").code == 2
     done = indexed("rollback", candidate, "--reason", "pierde las fechas")
     assert done.code == 0
@@ -981,7 +1062,10 @@ def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
     assert f"Sirve «{CONFIGURATION}»" in indexed("status").out
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
     again = indexed("rollback", candidate, "--reason", "otra vez", "--json")
-    told = Message.MODEL_SWITCHED_OFF.format(name=CONFIGURATION, model=MODEL)
+    told = _(
+        "“{name}” searches with {model}, which is not in EMBEDDING_MODELS: new notes will not get "
+        "its vectors, and “rag run” does not evaluate that configuration. Add it there."
+    ).format(name=CONFIGURATION, model=MODEL)
     assert told in again.err
     assert (again.code, again.json["configuration"], again.json["changed"]) == (
         0,
@@ -1001,9 +1085,10 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     """New notes would not get the vectors that it searches."""
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
     refused = indexed("promote", candidate)
-    told = Message.CONFIGURATION_MODEL_OFF.format(
-        name=candidate, model=MODEL, setting="EMBEDDING_MODELS"
-    )
+    told = _(
+        "“{name}” searches with {model}, which is not in {setting}: it is neither evaluated by "
+        "runs nor promoted. Add it there."
+    ).format(name=candidate, model=MODEL, setting="EMBEDDING_MODELS")
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
     reference = indexed("promote", "hybrid_use")
@@ -1022,7 +1107,10 @@ def test_promote_names_what_serves_if_its_model_is_switched_off(
     indexed("evaluate", candidate)
     assert indexed("promote", candidate).code == 0
     monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
-    told = Message.MODEL_SWITCHED_OFF.format(name=candidate, model=MODEL)
+    told = _(
+        "“{name}” searches with {model}, which is not in EMBEDDING_MODELS: new notes will not get "
+        "its vectors, and “rag run” does not evaluate that configuration. Add it there."
+    ).format(name=candidate, model=MODEL)
     assert told in indexed("promote").err
 
 
@@ -1081,7 +1169,13 @@ def test_a_configuration_whose_windows_are_missing_is_not_evaluated(
     monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
     outcome = indexed("evaluate", "ventanas")
     assert (outcome.code, outcome.out) == (1, "")
-    assert Message.WINDOWS_NOT_INDEXED.format(model=MODEL) in outcome.err
+    assert (
+        _(
+            "The model “{model}” does not have windows yet: “rag run” makes them, or materialize "
+            "windows/{model} in the UI."
+        ).format(model=MODEL)
+        in outcome.err
+    )
     assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
@@ -1102,7 +1196,10 @@ def test_evaluate_judges_the_answers_if_asked_to(indexed: Rag, golden_file: Path
 
 @pytest.mark.parametrize(
     ("judge", "reason"),
-    [("llm", Message.JUDGE_NEEDS_LANGUAGE_MODEL), ("nadie", Message.JUDGE_UNKNOWN)],
+    [
+        ("llm", _("The judge “llm” needs a language model: set LLM_MODEL.")),
+        ("nadie", _("“{name}” is no judge. There are: embedded and llm.")),
+    ],
 )
 def test_a_judge_that_cannot_be_had_is_a_callers_mistake(
     indexed: Rag, golden_file: Path, judge: str, reason: str
@@ -1128,12 +1225,25 @@ def test_the_gate_decides_the_exit_code_only_if_asked_to(indexed: Rag, golden_fi
 def test_evaluating_what_cannot_be_evaluated(indexed: Rag, golden_file: Path) -> None:
     empty = indexed("evaluate", CONFIGURATION)
     assert empty.code == 2
-    assert Message.GOLDEN_EMPTY in empty.err
+    assert (
+        _(
+            "The set of questions is empty, so there is nothing to evaluate. Import one with “rag "
+            "golden import FILE”."
+        )
+        in empty.err
+    )
     assert indexed("evaluate", "nada").code == 2
     indexed("golden", "import", golden_file)
     missing = indexed("evaluate", "hybrid")
     assert missing.code == 1
-    assert Message.MODEL_NOT_INDEXED.format(model="e5_small") in missing.err
+    assert (
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="e5_small")
+        in missing.err
+    )
     assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
@@ -1172,11 +1282,11 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     assert (fallen.code, fallen.err) == (0, "")
     asked = indexed("ask", "Lisboa", "--json").json["metadata"]
     assert (asked["configuration"], asked["promoted"]) == (None, False)
-    assert fallen.json["messages"] == [Message.CONFIGURATION_FALLBACK]
+    assert fallen.json["messages"] == [_("Invalid configuration, using default values")]
     assert len(fallen.json["results"]) == 1
     shown = indexed("retrieve", "Lisboa", "--strategy", "fulltext")
-    assert shown.err.strip() == Message.CONFIGURATION_FALLBACK
-    assert Message.RETRIEVED_CONFIG_DEFAULTS in shown.out
+    assert shown.err.strip() == _("Invalid configuration, using default values")
+    assert _("default values") in shown.out
 
 
 # State
@@ -1184,7 +1294,10 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
 
 def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database: Database) -> None:
     """Its situations are in test_migration_status; here it follows the real commands and model."""
-    assert Message.MIGRATION_NO_NOTES in rag_db("migration", "status").out
+    assert (
+        _("There are no notes: begin with “rag ingest FOLDER”.")
+        in rag_db("migration", "status").out
+    )
     rag_db("ingest", folder)
     before = rag_db("migration", "status", "--json").json
     assert [month["notes"] for month in before["months"]] == [2, 2, 1]
@@ -1214,8 +1327,8 @@ def test_status_counts_what_there_is(indexed: Rag) -> None:
     runtime = models["e5_small"]["runtime"]
     assert runtime == E5Embedder().runtime
     shown = indexed("status")
-    assert "Notas: 5 (5 fragmentadas)" in shown.out
-    assert Message.NO_EVALUATIONS in shown.out
+    assert "Notas: 5 (fragmentadas: 5)" in shown.out
+    assert _("There are no evaluations yet.") in shown.out
 
 
 def test_looking_at_a_database_does_not_change_it(
@@ -1228,7 +1341,10 @@ def test_looking_at_a_database_does_not_change_it(
     try:
         outcome = rag("status")
         assert outcome.code == 0
-        missing = Message.SCHEMA_MISSING.format(expected=schema_version())
+        missing = _(
+            "The database does not have this program's schema yet ({expected}). Nothing was "
+            "changed: create it with “rag up” or “make run”."
+        ).format(expected=schema_version())
         assert missing in outcome.out
         assert (shown := rag("status", "--json").json)["database"] is None
         assert shown["problem"] == missing
@@ -1237,7 +1353,7 @@ def test_looking_at_a_database_does_not_change_it(
         first = rag("up")
         assert first.code == 0
         assert "0001_baseline" in first.out
-        assert Message.SERVER_SCHEMA_CURRENT in rag("up").out
+        assert _("The schema is up to date.") in rag("up").out
         down = rag("down")
         assert down.code == 0
         assert "DATABASE_URL" in down.out
@@ -1255,7 +1371,7 @@ def test_the_embedded_server_goes_up_and_down(
     stopped = rag("status")
     assert stopped.code == 0
     assert "rag up" in stopped.out
-    assert Message.SERVER_ALREADY_DOWN in rag("down").out
+    assert _("The embedded PostgreSQL was not running.") in rag("down").out
     try:
         up = rag("up")
         assert up.code == 0
@@ -1356,9 +1472,11 @@ def test_an_interrupt_ends_with_130(tmp_path: Path, database_url: str) -> None:
     )
     with process, pipe.open("w"):  # returns once the command reads
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        __, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.strip() == Message.CLI_INTERRUPTED
+    assert err.strip() == _(
+        "Interrupted. What was already written is kept; repeat the command to continue."
+    )
 
 
 def test_a_reader_that_leaves_is_no_error(indexed_url: str, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
 from rag_resources.documents.uploads import check_upload, keep
+from rag_resources.languages.messages import _
 from rag_resources.settings import SAMPLE, load_settings
 from tests.command_line import OF_DOCUMENTS, Outcome, call_rag, documented_commands, isolate
 from tests.corpus import ALWAYS, SMALL, Corpus
@@ -16,7 +16,10 @@ from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 from tests.tesseract import PRINTS_ANSWER, program
 
 Call = Callable[..., Outcome]
-DAMAGED = Message.DOCUMENT_DAMAGED.format(kind="PDF")
+DAMAGED = _(
+    "It cannot be read as {kind}: it is damaged or of another type. Open it with its program and "
+    "save it again, or ask for another copy."
+).format(kind="PDF")
 
 
 @pytest.fixture
@@ -116,7 +119,7 @@ def test_documents_are_listed_shown_reviewed_verified_and_deleted(
     assert "movilidad" in call("show", "plan_2024.pdf", "--page", "2").out
     png = tmp_path / "pagina.png"
     drawn = call("show", "plan_2024.pdf", "--page", "1", "--png", png)
-    assert (drawn.code, drawn.err) == (0, f"{Message.PICTURE_WRITTEN.format(path=png)}\n")
+    assert (drawn.code, drawn.err) == (0, _("Picture written to {path}.").format(path=png) + "\n")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "necesita OCR" in call("review").out
     assert "necesita OCR" in call("show", "escaneado_2023.pdf").out
@@ -138,7 +141,13 @@ def test_the_status_names_what_could_not_be_read_and_why(
 ) -> None:
     call("list")
     told = call_rag(monkeypatch, capsys, "status").out
-    assert Message.DOCUMENTS_UNREAD.format(failed=1, documents=3) in told
+    assert (
+        _(
+            "Documents that could not be read: {failed} of {documents}. Which they are, and why: "
+            "“rag document list”."
+        ).format(failed=1, documents=3)
+        in told
+    )
     assert re.search(r"roto_2022\.pdf +No se puede leer como PDF", told)
 
 
@@ -150,7 +159,10 @@ def test_a_document_whose_file_is_gone_is_named_for_as_long_as_it_is(
     index_documents()
     index_documents()
     assert re.search(r"plan_2024\.pdf +completo, sin fichero", call("list").out)
-    missing = Message.DOCUMENTS_MISSING.format(count=1)
+    missing = _(
+        "Documents whose file is gone: {count}. They are kept and still found; “rag document "
+        "list” says which they are, and “rag document delete DOCUMENT” deletes one."
+    ).format(count=1)
     assert missing in call_rag(monkeypatch, capsys, "status").out
     assert missing in " ".join(call_rag(monkeypatch, capsys, "doctor").out.split())
     assert call("delete", "plan_2024.pdf", "--yes").code == 0

@@ -10,9 +10,9 @@ from typing import Any, TextIO
 import pytest
 
 from rag_resources.core.golden_changes import GoldenVersion
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
@@ -115,7 +115,12 @@ def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag)
     golden_id = added(rag)
     refused = rag("add", *OPTIONS, "--query", "¿Por donde se escapo la GATA?")
     assert refused.code == 2
-    assert Message.GOLDEN_ALIKE_STORED.format(golden_id=golden_id) in refused.err
+    assert (
+        _(
+            "the question is already in the set ({golden_id}; capitals and accents do not count)"
+        ).format(golden_id=golden_id)
+        in refused.err
+    )
 
 
 def test_a_question_from_its_birth_to_its_end(rag: Rag, database: Database) -> None:
@@ -146,7 +151,11 @@ def test_a_new_question_needs_no_option(rag: Rag) -> None:
     """Given both ways it is refused, and nothing is added."""
     fields = ("--note", "gata", "--answer", "Por la ventana", "--category", "factual")
     both = rag("add", QUESTION, *OPTIONS)
-    assert (both.code, Message.GOLDEN_QUERY_TWICE in both.err) == (2, True)
+    assert (
+        both.code,
+        _("The question was given twice: write it by itself or with --query, not both.")
+        in both.err,
+    ) == (2, True)
     assert rag("add", QUESTION, *fields, "--difficulty", "2").code == 0
     assert [row["query"] for row in entries(rag)] == [QUESTION]
 
@@ -192,7 +201,13 @@ def test_ids_are_given_by_their_beginning(rag: Rag, database: Database) -> None:
 def test_a_question_that_still_holds_is_marked_as_reviewed(rag: Rag) -> None:
     golden_id = added(rag)
     (before,) = entries(rag)
-    assert rag("update", golden_id).err.strip().endswith(Message.GOLDEN_NOTHING_TO_CHANGE)
+    assert (
+        rag("update", golden_id)
+        .err.strip()
+        .endswith(
+            _("No change was given. If the question still holds as it is, say so with --reviewed.")
+        )
+    )
     assert entries(rag) == [before]
     assert rag("update", golden_id, "--reviewed").code == 0
     (after,) = entries(rag)
@@ -215,7 +230,10 @@ def test_lists_are_by_category_and_tag(rag: Rag) -> None:
 def test_without_a_terminal_nothing_is_deleted_unasked(rag: Rag) -> None:
     golden_id = added(rag)
     refused = rag("delete", golden_id, stdin="s\n")
-    assert (refused.code, Message.GOLDEN_DELETE_UNCONFIRMED in refused.err) == (2, True)
+    assert (
+        refused.code,
+        _("Nothing was deleted. To delete without being asked, add --yes.") in refused.err,
+    ) == (2, True)
     assert len(entries(rag)) == 1
 
 
@@ -240,7 +258,11 @@ def test_who_changes_what_a_file_rules_is_told(
     source = tmp_path / "oro.json"
     rag("export", source)
     monkeypatch.setenv("GOLDEN_SOURCE", str(source))
-    told = Message.GOLDEN_SOURCE_RULES.format(path=source)
+    told = _(
+        "It is stored, also when “rag run” or the UI import GOLDEN_SOURCE ({path}) again: that "
+        "file neither changes it nor brings back what you delete. To have it in a file as well, "
+        "“rag golden export FILE”."
+    ).format(path=source)
     for call in (
         ("update", golden_id, "--reviewed"),
         ("delete", golden_id, "--yes"),
@@ -257,12 +279,24 @@ def test_who_changes_what_a_file_rules_is_told(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", Message.GOLDEN_NO_TEXT),
-        ('{\n"entries" []}', Message.GOLDEN_JSON.format(line=2, column=11)),
-        ('{"entries": [', Message.GOLDEN_JSON.format(line=1, column=14)),
-        ('{"query": "a"}\n{"query": "b"}\n', Message.GOLDEN_JSON_LINES),
-        ("[" * 100_000, Message.GOLDEN_JSON_LIMITS),
-        ("9" * 5_000, Message.GOLDEN_JSON_LIMITS),
+        ("", _("the file is empty")),
+        (
+            '{\n"entries" []}',
+            _("is not valid JSON (line {line}, column {column})").format(line=2, column=11),
+        ),
+        (
+            '{"entries": [',
+            _("is not valid JSON (line {line}, column {column})").format(line=1, column=14),
+        ),
+        (
+            '{"query": "a"}\n{"query": "b"}\n',
+            _(
+                "has an object a line (JSONL), and only one is expected: put the objects in a "
+                "list, in brackets and separated by commas"
+            ),
+        ),
+        ("[" * 100_000, _("the JSON cannot be read: too deep, or a number that is too long")),
+        ("9" * 5_000, _("the JSON cannot be read: too deep, or a number that is too long")),
     ],
     ids=["empty", "colon", "cut", "lines", "levels", "digits"],
 )
@@ -289,7 +323,10 @@ def test_an_import_says_what_it_took_away_and_how_to_have_it_back(
     assert "preguntas nuevas: 0; cambiadas: 0; borradas: 0." in unharmed.out
     replaced = rag("import", first, "--replace")
     assert "preguntas nuevas: 0; cambiadas: 0; borradas: 1." in replaced.out
-    assert Message.GOLDEN_RECOVER in replaced.err
+    assert (
+        _("What was there is in the history: get it back with “rag golden restore DATE”.")
+        in replaced.err
+    )
     back = tmp_path / "vuelta.json"
     assert rag("export", back, "--at", versions(database)[-2].golden_hash).code == 0
     assert json.loads(back.read_text()) == json.loads(second.read_text())
@@ -314,7 +351,13 @@ def test_an_import_leaves_alone_what_a_person_entered(
     path.write_text(json.dumps([row | {"query": "¿A?"}, row | {"query": "¿C?"}]))
     outcome = rag("import", path)
     assert "preguntas nuevas: 1; cambiadas: 0; borradas: 1." in outcome.out
-    assert Message.GOLDEN_KEPT.format(count=1) in outcome.err
+    assert (
+        _(
+            "Questions that a person wrote or changed and the file states differently: {count}. "
+            "They stay as they are; with “rag golden import FILE --replace” the file rules."
+        ).format(count=1)
+        in outcome.err
+    )
     kept = {entry["query"]: entry["difficulty"] for entry in entries(rag)}
     assert kept == {"¿A?": 5, "¿C?": 1, QUESTION: 2}
 

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import no_progress
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.notes import note_id
 from tests.command_line import Outcome, call_rag
@@ -159,7 +159,7 @@ def test_a_restored_note_is_found_as_before_at_once(rag: Rag) -> None:
     assert rag("notes", "delete", "gata", "--yes").code == 0
     restored = rag("notes", "restore", "gata")
     assert (restored.code, restored.err) == (0, "")
-    assert Message.NOTE_RESTORED_INDEXED in restored.out
+    assert _("Indexed again: it is found as before the deletion.") in restored.out
     after = rag("retrieve", QUESTION, "--config", "hybrid_windows", "--json").json["results"]
     of_all = [[(r["noteId"], r["content"], r["score"]) for r in found] for found in (before, after)]
     assert of_all[0] == of_all[1]
@@ -181,7 +181,10 @@ def test_the_only_note_of_its_month_is_indexed_when_it_is_restored(rag: Rag, fol
     assert rag("ingest", folder).code == 0
     index_all()
     assert rag("notes", "delete", "sola", "--yes").code == 0
-    assert Message.NOTE_RESTORED_INDEXED in rag("notes", "restore", "sola").out
+    assert (
+        _("Indexed again: it is found as before the deletion.")
+        in rag("notes", "restore", "sola").out
+    )
 
 
 def test_a_restored_note_that_has_expired_is_not_said_to_be_found(
@@ -193,7 +196,12 @@ def test_a_restored_note_that_has_expired_is_not_said_to_be_found(
     restored = rag("notes", "restore", "gata")
     assert (restored.code, restored.out) == (
         0,
-        f"{Message.NOTE_RESTORED_EXPIRED}\n".format(name="gata"),
+        _(
+            "“{name}” is among the notes again, but it has expired: questions do not find it, and "
+            "it will be deleted for good. To keep it, change or remove its expiry in the file and "
+            "run “rag run”."
+        ).format(name="gata")
+        + "\n",
     )
 
 
@@ -208,7 +216,15 @@ def test_a_note_that_cannot_be_indexed_now_is_restored_all_the_same(
     restored = rag("notes", "restore", "gata")
     assert restored.code == 0
     assert "No se puede indexar ahora: " in restored.err
-    assert Message.NOTE_RESTORED_NEXT in restored.out
+    assert (
+        _(
+            "A configuration that searches words finds it already: whole, and it may come further "
+            "down than before. By its chunks and by its meaning it is found once it is indexed "
+            "again. Until then an evaluation may count it as not found. Next step: “rag run” (or "
+            "“make run”); with the Dagster UI open it is indexed by itself."
+        )
+        in restored.out
+    )
     assert names(rag) == ["huerto", "furgo", "gata"]
 
 
@@ -276,7 +292,14 @@ def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) ->
 
     refused = rag("notes", "restore", "furgo", "gata")
     assert refused.code == 2
-    assert Message.NOTE_NEWER_VERSION.format(name="gata") in refused.err
+    assert (
+        _(
+            "The note “{name}” is there again, with another content; nothing was changed. This "
+            "command does not bring the deleted version back: write its text into the file of the "
+            "note."
+        ).format(name="gata")
+        in refused.err
+    )
     assert names(rag) == ["huerto", "gata"]
 
     rag("notes", "delete", "gata", "--yes")
@@ -306,7 +329,13 @@ def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted
     (folder / "gotera.md").rename(folder / "la gotera.md")
     (folder / "gata.md").rename(folder / "la gata.md")
     told = rag("ingest", folder)
-    assert Message.MOVED_TITLE.format(count=1) in told.out
+    assert (
+        _(
+            "Moved or renamed, it seems: they are still stored under both names ({count}). Delete "
+            "the former with “rag notes delete NOTE”."
+        ).format(count=1)
+        in told.out
+    )
     again = rag("ingest", folder, "--json").json
     assert again["moved"] == [{"before": "gotera", "now": "la gotera"}]
     rag("notes", "delete", "gotera", "--yes")
@@ -329,7 +358,14 @@ def test_a_note_that_its_source_no_longer_has_is_told_until_it_is_deleted(
     (folder / "sala.md").unlink()
     (folder / "gata.md").write_text("---\nfecha: [\n---\nRota.", "utf-8")
     told = rag("ingest", folder)
-    assert Message.ABSENT_NOTES.format(count=2, notes="gata, sala") in told.err
+    assert (
+        _(
+            "Stored notes that this reading did not find any more (their file or row is gone, or "
+            "was rejected): {count} ({notes}). They are kept as they were and still found; “rag "
+            "notes delete NOTE” deletes one that you do not want."
+        ).format(count=2, notes="gata, sala")
+        in told.err
+    )
     again = rag("ingest", folder, "--json").json
     assert (again["absent"], again["absentNotes"]) == (3, ["gata", "gotera", "sala"])
     rag("notes", "delete", "sala", "gotera", "--yes")

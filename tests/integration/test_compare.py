@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from rag_resources.core.comparison import Verdict
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import EvaluationComparison, compare_by_name
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, forge, store_evaluation
 
@@ -160,13 +160,13 @@ def test_of_many_flips_it_is_told_how_many_are_shown(
 ) -> None:
     from rag_resources.cli.main import app
 
-    a, b, *_ = NOTES
+    a, b, *__ = NOTES
     store_evaluation(database, "una", asked(*[[a]] * 25))
     store_evaluation(database, "otra", asked(*[[b]] * 25))
     monkeypatch.setenv("DATABASE_URL", database_url)
     shown = CliRunner().invoke(app, ["compare", "una", "otra"]).output
     assert "preguntas perdidas: 25; ganadas: 0." in shown
-    assert Message.COMPARE_FLIPS_SHOWN.format(shown=20) in shown
+    assert _("{shown} are shown; all with --json.").format(shown=20) in shown
 
 
 def test_an_evaluation_from_before_a_metric_is_compared_without_it(database: Database) -> None:

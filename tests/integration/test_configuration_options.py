@@ -19,10 +19,10 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion import min_max
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import embed_chunks
+from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -339,7 +339,7 @@ def test_reranking_timeout_ms_is_how_long_it_is_waited_for(
         def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
             super().score(query, passages, deadline=deadline)
             opened.wait(30)
-            raise DeadlineExceededError(Message.TIME_IS_UP)
+            raise DeadlineExceededError(_("There is no time left for this part of the search."))
 
     fused, slow = notes.ask(WHERE, TWO_LISTS), Slow()
     late = notes.ask(WHERE, reranking(timeout_ms=30), reranker=slow)
@@ -517,7 +517,10 @@ def test_a_call_says_how_long_it_waits(notes: Notes, opened: threading.Event) ->
 
     late = notes.ask(WHERE, embedder=Slow(), deadline_ms=1_500)
     assert late.degraded == ("embed",)
-    assert late.messages == (Message.SEMANTIC_UNAVAILABLE, Message.PARTIAL_RESULTS)
+    assert late.messages == (
+        _("Semantic search is unavailable, using keyword search"),
+        _("Partial search completed (time limit exceeded)"),
+    )
     assert methods(late) == {"fulltext"}
     opened.set()
     assert notes.ask(WHERE, embedder=Slow()).degraded == ()

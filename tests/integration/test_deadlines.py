@@ -19,9 +19,9 @@ from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from rag_resources.resilience.retry import retried
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
@@ -130,7 +130,9 @@ def test_slow_statement_is_cancelled_at_the_server(
     """The server cancels the statement, and the connection serves the next caller."""
     pid, started = backend(direct), time.monotonic()
 
-    with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+    with pytest.raises(
+        DatabaseTimeoutError, match=_("There is no time left for this part of the search.")
+    ):
         run(direct, ENDLESS, after(300), borrow)
 
     assert time.monotonic() - started < GENEROUS_S
@@ -219,7 +221,7 @@ def test_expired_deadline_sends_nothing(direct: Database) -> None:
 def test_a_snapshot_leaves_the_next_one_its_prepared_statements(direct: Database) -> None:
     """Planning is a third of a question: a plan is kept from one to the next."""
     query = "SELECT relname FROM pg_class WHERE oid = %s"
-    for _ in range(20):
+    for __ in range(20):
         with direct.snapshot(after(60_000)) as connection:
             connection.execute(query, (1259,))
     with direct.snapshot(after(60_000)) as connection:
@@ -273,7 +275,9 @@ def test_stalled_network_does_not_hold_the_caller(
                 connection.execute("SELECT 2")
 
     started = time.monotonic()
-    with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+    with pytest.raises(
+        DatabaseTimeoutError, match=_("There is no time left for this part of the search.")
+    ):
         stalling()
 
     assert deadline.expired
@@ -325,7 +329,9 @@ def test_stall_while_a_connection_is_checked(proxied: Database, proxy: TcpProxy)
     proxy.stall()
     for deadline in (after(500), None):
         started = time.monotonic()
-        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        with pytest.raises(
+            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+        ):
             run(proxied, "SELECT 1", deadline)
         assert time.monotonic() - started < GENEROUS_S
 
@@ -364,7 +370,9 @@ def test_connection_cut_in_the_middle_of_an_answer(proxied: Database, proxy: Tcp
     pid = backend(proxied)
     proxy.cut_after(200_000)
 
-    with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+    with pytest.raises(
+        DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+    ):
         run(proxied, "SELECT repeat('x', 10000000)", after(60_000))
 
     assert run(proxied, "SELECT pg_backend_pid()", after(10_000)) != pid
@@ -386,7 +394,9 @@ def test_outage_is_told_and_ends_with_it(proxied: Database, proxy: TcpProxy) -> 
     proxy.refuse()
     proxy.cut()
     for deadline in (after(500), None):
-        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        with pytest.raises(
+            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+        ):
             run(proxied, "SELECT 1", deadline)
 
     proxy.heal()
@@ -401,9 +411,13 @@ def test_stopped_server(own_server: EmbeddedServer, executor: ThreadPoolExecutor
         wait_until(observer.is_running)
         observer.close()
         own_server.down()
-        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        with pytest.raises(
+            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+        ):
             running.result(GENEROUS_S)
-        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        with pytest.raises(
+            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+        ):
             run(database, "SELECT 1", after(500))
         own_server.up()
         assert retried(lambda: run(database, "SELECT 1"), deadline=after(20_000)) == 1
@@ -422,11 +436,15 @@ def test_restarted_server_is_not_noticed_by_the_next_caller(own_server: Embedded
 def test_exhausted_pool(direct: Database, observer: Observer, executor: ThreadPoolExecutor) -> None:
     """When all connections are in use, a caller gets an error at its deadline."""
     with ExitStack() as lent:
-        for _ in range(MAX_CONNECTIONS):
+        for __ in range(MAX_CONNECTIONS):
             lent.enter_context(direct.transaction())
-        with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+        with pytest.raises(
+            DatabaseTimeoutError, match=_("There is no time left for this part of the search.")
+        ):
             run(direct, "SELECT 1", after(300))
-        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        with pytest.raises(
+            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
+        ):
             run(direct, "SELECT 1")
         assert direct.statistics().in_use == MAX_CONNECTIONS
         waiting: Future[int] = executor.submit(run, direct, "SELECT 1", after(20_000))
@@ -469,7 +487,7 @@ def test_no_caller_gets_an_answer_of_another(
 
     calls = [executor.submit(calling, caller) for caller in range(8)]
     tick = threading.Event()
-    for _ in range(8):
+    for __ in range(8):
         proxy.stall()
         with suppress(TimeoutError):
             proxy.wait_held(1)

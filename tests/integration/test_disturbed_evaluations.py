@@ -18,12 +18,12 @@ from rag_resources.core.errors import (
 from rag_resources.core.experiment import parse_experiment
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import compare_by_name, compare_with_serving
 from rag_resources.evaluation.experiment import run_experiment
 from rag_resources.evaluation.runner import Evaluation, evaluate
+from rag_resources.languages.messages import _
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.reporting.page import render_report
 from rag_resources.reporting.report import read_report
@@ -245,7 +245,7 @@ def test_a_batch_whose_questions_degraded_does_not_start_the_next_and_spends_not
     is_open, level, reason = look("r2")
     assert is_open
     assert level > 0
-    assert Message.GATE_DISTURBED not in reason
+    assert _("disturbed") not in reason
 
 
 def test_an_experiment_chooses_nothing_by_a_disturbed_evaluation(

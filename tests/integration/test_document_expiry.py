@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.documents.deletion import purge_documents
 from rag_resources.documents.uploads import check_upload, keep, register
 from rag_resources.files import LocalFiles
+from rag_resources.languages.messages import _
 from rag_resources.store import document_files
 from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
 from tests.corpus import Corpus
@@ -95,9 +95,15 @@ def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
     stand.run()
     assert len(stand.notes()) == 1
     stand.write("plan.md.yaml", "expiresAt: 2020-01-01\n")
-    for _ in range(2):
+    for __ in range(2):
         (left_out,) = stand.arrive().left_out
-        assert (left_out.location, left_out.reason) == ("plan.md", Message.DOCUMENT_EXPIRED)
+        assert (left_out.location, left_out.reason) == (
+            "plan.md",
+            _(
+                "It has expired, as its metadata say (expiresAt). Change the date if it should be "
+                "read."
+            ),
+        )
     assert stand.documents() == []
     still = "SELECT count(*) FROM notes WHERE expires_at IS NULL OR expires_at > now()"
     assert stand.corpus.fetch(still) == [(0,)]

@@ -11,7 +11,6 @@ import pytest
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.messages import Message
 from rag_resources.core.path_pattern import PathPattern
 from rag_resources.database.pool import Database
 from rag_resources.documents import readers
@@ -24,6 +23,7 @@ from rag_resources.documents.review import Concern, Decision, list_reviews, revi
 from rag_resources.documents.verification import picture_of_page, verify_document
 from rag_resources.files import LocalFiles
 from rag_resources.ingestion.deletion import delete_notes, restore_notes
+from rag_resources.languages.messages import _
 from rag_resources.store.document_files import Arrival, lock_documents
 from rag_resources.store.document_list import (
     DocumentDetails,
@@ -400,7 +400,13 @@ def test_metadata_outside_the_folder_are_not_read(stand: Stand) -> None:
     (stand.folder / "plan.txt.yaml").symlink_to(stand.folder.parent / "secreto.yaml")
     (rejected,) = stand.arrive().rejected
     assert rejected.location == "plan.txt"
-    assert Message.DOCUMENT_LINK_OUT in rejected.reason
+    assert (
+        _(
+            "It is a link to another place, outside the folder, and is not read. Copy into the "
+            "folder what it links to."
+        )
+        in rejected.reason
+    )
     assert stand.documents() == []
 
 

@@ -92,7 +92,7 @@ def corpus(database: Database) -> Corpus:
     with database.transaction() as connection:
         upsert_notes(connection, records, tenant="ana", source=SOURCE)
         document_id = insert_document(connection, document, tenant="ana", source=SOURCE)
-        read = [*PAGES.values(), PageFailure(3, "UNREADABLE", {"page": 3})]
+        read = [*PAGES.values(), PageFailure(3, "UNREADABLE")]
         write_pages(connection, document_id, read, reader=LineReader())
         write_sections(connection, document_id, sections(), PAGES)
     made.index(SMALL)
@@ -240,8 +240,8 @@ def test_a_page_written_again_keeps_what_stands_in_it_and_its_failure_once(
         read = [PAGES[2], PageFailure(3, "STILL_UNREADABLE")]
         write_pages(connection, document(corpus), read, reader=LineReader())
     assert corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char") == before
-    failures = corpus.fetch("SELECT page_number, stage, code FROM document_failures")
-    assert [tuple(row) for row in failures] == [(3, "extracting", "STILL_UNREADABLE")]
+    failures = corpus.fetch("SELECT page_number, stage, reason FROM document_failures")
+    assert [tuple(row) for row in failures] == [(3, "extracting", {"text": "STILL_UNREADABLE"})]
     pages = corpus.fetch("SELECT page_number, character_count, word_count FROM document_pages")
     assert {tuple(row) for row in pages} == {
         (page.number, len(page.text), page.word_count) for page in PAGES.values()

@@ -18,11 +18,11 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.graph_version import GraphPart
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.graph.extraction import Extractor
 from rag_resources.graph.reading import read_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.graph import ChunkToRead, NoteToRead
 from tests.corpus import ALWAYS, SOURCE, Draft, records
@@ -104,9 +104,11 @@ def test_a_note_that_it_cannot_read_is_recorded_and_the_others_go_on(
     corpus = read_by(database, fail)
     reports = corpus.read()
     assert [len(reports[part].failed) for part in GraphPart] == [0, 1]
-    assert {part for _, part in corpus.waiting()} == {"causal_statements"}
+    assert {part for __, part in corpus.waiting()} == {"causal_statements"}
     if isinstance(error, DeadlineExceededError):
-        assert reports[GraphPart.STATEMENTS].failed[0].error == Message.GRAPH_NOTE_LATE
+        assert reports[GraphPart.STATEMENTS].failed[0].error == _(
+            "the language model did not read the note in time"
+        )
 
 
 @pytest.mark.parametrize(

@@ -484,7 +484,7 @@ def test_an_evaluation_outlives_its_judge(
     assert stored[QUESTIONS[0]][:3] == (0.5, ["Lo pagó Maite."], None)
     assert stored[QUESTIONS[1]][:2] == (None, None)
     failure = stored[QUESTIONS[1]][2]
-    assert failure["code"] == "JUDGE_FAILED"
+    assert failure["message"] == "The answer could not be judged: {reason}"
     assert restored(failure).startswith("No se ha podido juzgar")
     assert stored[QUESTIONS[1]][3] == "Cuesta 415 €.\n\nLo pagó Maite."
     assert evaluation.evaluation_id
@@ -537,6 +537,6 @@ def test_a_judge_without_its_model_is_no_reason_to_lose_an_evaluation(
     assert evaluation.summary.judgements
     assert (evaluation.summary.judgements.judged, evaluation.summary.judgements.failures) == (0, 2)
     failure = rows(corpus, "judge_error")[QUESTIONS[0]][0]
-    assert failure["code"] == "ANSWER_FAILED"
-    assert "code" in failure["values"]["reason"]
+    assert failure["message"] == "The answer could not be written: {reason}"
+    assert "message" in failure["values"]["reason"]
     assert "ollama pull nada" in restored(failure)

@@ -23,7 +23,6 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import attribute_losses, compare_evaluations
@@ -32,6 +31,7 @@ from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import fetch_evaluation
@@ -155,9 +155,10 @@ def test_what_the_former_configuration_finds_the_configuration_lost(store: Store
     with store.database.transaction() as connection:
         asked = {entry.golden_id: entry.query for entry in list_golden(connection)}
     assert asked[by_data] == "¿Dónde está zk7?"
-    assert attribution_in_words(found) == Message.ATTRIBUTION_FOUND.format(
-        lost=NOTES, configuration=NOTES - 1, data=1
-    )
+    assert attribution_in_words(found) == _(
+        "Lost questions: {lost}. Asked again under the former configuration, the configuration "
+        "lost {configuration} and the data {data}."
+    ).format(lost=NOTES, configuration=NOTES - 1, data=1)
 
 
 def test_a_question_whose_relevant_note_was_edited_is_not_compared(store: Store) -> None:
@@ -188,7 +189,7 @@ def test_with_the_same_configuration_the_data_lost_it_and_their_month_is_named(
     assert (found.lost, len(found.by_data), found.by_configuration) == (1, 1, frozenset())
     with store.database.snapshot() as connection:
         (change,) = compare_evaluations(connection, before, after).changes
-    assert change.field == Message.CHANGE_DATA
+    assert change.field == _("data")
     assert "2025-03" in change.after
     assert "2025-01" not in change.after
 
@@ -197,7 +198,9 @@ def test_what_cannot_be_asked_again_says_why(store: Store) -> None:
     before = store.evaluate(VECTORS)
     after = store.evaluate(VECTORS.model_copy(update={"similarity_threshold": 1.0}))
     invalid = replace(before, config={"strategy": "grafo"}, config_hash="x")
-    assert store.attribute(invalid, after).obstacle == Message.SUSPECT_CONFIGURATION
+    assert store.attribute(invalid, after).obstacle == _(
+        "a stored configuration is no longer valid"
+    )
     del store.embedders[GOOD]
 
     def embedder(name: str) -> HashEmbedder:
@@ -209,9 +212,9 @@ def test_what_cannot_be_asked_again_says_why(store: Store) -> None:
     with store.database.snapshot() as connection:
         found = compare_evaluations(connection, before, after)
     gone = attribute_losses(store.database, pipeline, found)
-    assert (gone.lost, gone.obstacle) == (NOTES, Message.SUSPECT_MODEL_GONE)
+    assert (gone.lost, gone.obstacle) == (NOTES, _("a model is gone"))
     assert not gone.by_configuration | gone.by_data
-    assert Message.SUSPECT_MODEL_GONE in attribution_in_words(gone)
+    assert _("a model is gone") in attribution_in_words(gone)
 
 
 def test_the_command_tells_configuration_from_data(

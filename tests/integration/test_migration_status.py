@@ -15,7 +15,6 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
@@ -24,6 +23,7 @@ from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.migration.batches import record_batch
 from rag_resources.migration.status import read_status, tables
 from rag_resources.serving.rollback import roll_back_to_notes
@@ -318,7 +318,7 @@ def test_quality_is_the_latest_measurement(database: Database) -> None:
     told = read_status(database, load_settings())
     assert told.quality
     assert told.quality.is_stale
-    (row,) = next(table for table in tables(told) if table.title == Message.MIGRATION_QUALITY).rows
+    (row,) = next(table for table in tables(told) if table.title == _("Quality")).rows
     assert row[0] == "hybrid (obsoleta)"
 
 
@@ -335,7 +335,10 @@ def test_batches_of_another_way_of_chunking_are_another_migration(database: Data
 
 def test_an_empty_database_says_where_to_begin(rag: Rag) -> None:
     said = rag()
-    assert (said.code, said.out.strip()) == (0, Message.MIGRATION_NO_NOTES)
+    assert (said.code, said.out.strip()) == (
+        0,
+        _("There are no notes: begin with “rag ingest FOLDER”."),
+    )
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
     assert (result["database"], result["months"], result["total"]) == ("ready", [], None)
@@ -348,7 +351,10 @@ def test_a_database_without_our_schema_is_left_alone(
     url = create_database()
     monkeypatch.setenv("DATABASE_URL", url)
     said = rag()
-    missing = Message.SCHEMA_MISSING.format(expected=schema_version())
+    missing = _(
+        "The database does not have this program's schema yet ({expected}). Nothing was changed: "
+        "create it with “rag up” or “make run”."
+    ).format(expected=schema_version())
     assert (said.code, said.out.strip()) == (0, missing)
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
@@ -381,7 +387,7 @@ def test_a_migration_in_the_middle_is_told_in_tables_and_words(
     assert said.code == 0
     assert "24 de 36 notas migradas (66,66 %); por migrar: 12." in said.out
     assert "2025-01, 2025-02 y 2025-03" in said.out
-    assert Message.MIGRATION_GATE_OPEN in said.out
+    assert _("open") in said.out
     assert re.search(r"Tiempo restante: \d+ s; acabará hacia el ", said.out)
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
@@ -408,8 +414,11 @@ def test_a_complete_migration_has_nothing_left_to_say(rag: Rag, database: Databa
     write_notes(database, MONTHS[0])
     migrate_months(database, register(database), MONTHS[0])
     said = rag()
-    assert Message.MIGRATION_COMPLETE in said.out
-    assert Message.MIGRATION_SERVES_NOTHING in said.out
+    assert (
+        _("All notes are migrated, with all their vectors. “rag status” counts the windows.")
+        in said.out
+    )
+    assert _("No promoted configuration serves yet.") in said.out
     assert json.loads(rag("--json").out)["isComplete"] is True
 
 
@@ -441,12 +450,24 @@ def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
     """Nothing running; a closed gate; an override; a hold; errors; months in no partition."""
     write_notes(database, *MONTHS)
     register(database)
-    assert Message.MIGRATION_IDLE in rag().out
+    assert (
+        _(
+            "Nothing is running. Next step: materialise the missing months of chunks and "
+            "embeddings in the UI (“make ui”), or run “make run”."
+        )
+        in rag().out
+    )
     measure(database, BAD, "r1", floor=0.5)
     closed = rag().out
     assert "override_quality_gate" in closed
     assert "MIGRATION_FLOOR = 0.500" in closed
-    assert Message.MIGRATION_IDLE not in closed
+    assert (
+        _(
+            "Nothing is running. Next step: materialise the missing months of chunks and "
+            "embeddings in the UI (“make ui”), or run “make run”."
+        )
+        not in closed
+    )
     with database.transaction() as connection:
         batches = closed_batches(connection, [MODEL], chunking_hash=WAY)
         override_batches(connection, batches, reason="se acepta la caída", run_id="r2")
@@ -463,7 +484,13 @@ def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
         resume_migration(connection, reason="vuelta", run_id="r4")
     migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS)
     failed = rag().out
-    assert Message.MIGRATION_FAILED_NOTES.format(count=12) in failed
+    assert (
+        _(
+            "Notes with errors: {count}. Mend the cause and, in the UI (“make ui”), repeat the "
+            "months that failed."
+        ).format(count=12)
+        in failed
+    )
     assert "El texto no se puede representar." in failed
 
 
@@ -482,7 +509,13 @@ def test_no_end_is_promised_if_nobody_does_the_little_that_is_left(
         )
     said = rag().out
     assert "Tiempo restante" not in said
-    assert Message.MIGRATION_IDLE in said
+    assert (
+        _(
+            "Nothing is running. Next step: materialise the missing months of chunks and "
+            "embeddings in the UI (“make ui”), or run “make run”."
+        )
+        in said
+    )
     assert json.loads(rag("--json").out)["isWorking"] is False
 
 
@@ -490,9 +523,21 @@ def test_months_that_no_partition_processes_are_named(rag: Rag, database: Databa
     """Before the first one; after the current one."""
     write_notes(database, "2024-06", MONTHS[0])
     early = rag().out
-    assert Message.INGEST_BEFORE_FIRST.format(first=MONTHS[0], month="2024-06") in early
+    assert (
+        _(
+            "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
+            "FIRST_MONTH={month}."
+        ).format(first=MONTHS[0], month="2024-06")
+        in early
+    )
     write_notes(database, "2099-01")
-    assert Message.INGEST_AFTER_LAST.format(months="2099-01") in rag().out
+    assert (
+        _(
+            "There are notes with a future date ({months}) that no month processes yet: if it is "
+            "wrong, correct it in the file; the next run takes the note to its month."
+        ).format(months="2099-01")
+        in rag().out
+    )
 
 
 def test_no_time_is_told_for_notes_that_no_partition_processes(
@@ -500,11 +545,33 @@ def test_no_time_is_told_for_notes_that_no_partition_processes(
 ) -> None:
     write_notes(database, "2024-06", MONTHS[0])
     model = register(database)
-    assert Message.MIGRATION_IDLE in rag().out
+    assert (
+        _(
+            "Nothing is running. Next step: materialise the missing months of chunks and "
+            "embeddings in the UI (“make ui”), or run “make run”."
+        )
+        in rag().out
+    )
     migrate_months(database, model, MONTHS[0])
     said = rag().out
-    assert Message.INGEST_BEFORE_FIRST.format(first=MONTHS[0], month="2024-06") in said
-    told = (Message.MIGRATION_IDLE, Message.MIGRATION_NO_ETA, Message.MIGRATION_COMPLETE)
+    assert (
+        _(
+            "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
+            "FIRST_MONTH={month}."
+        ).format(first=MONTHS[0], month="2024-06")
+        in said
+    )
+    told = (
+        _(
+            "Nothing is running. Next step: materialise the missing months of chunks and "
+            "embeddings in the UI (“make ui”), or run “make run”."
+        ),
+        _(
+            "Running. How much is left is not known yet: more notes have to be chunked, and each "
+            "model has to make vectors."
+        ),
+        _("All notes are migrated, with all their vectors. “rag status” counts the windows."),
+    )
     assert not any(message in said for message in (*told, "Tiempo restante"))
 
 

@@ -17,7 +17,6 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
@@ -25,6 +24,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.retirement import retire
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.serving.promotion import promote_best
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import refresh_statistics
@@ -236,7 +236,11 @@ def test_a_model_migration_is_not_noticed_by_whoever_asks(
         assert assess(application, OLD) == assess(application, NEW) == 1.0
         assert models(client.hear()) == {OLD}
         assert_kept(
-            application, Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_old")
+            application,
+            _(
+                "it is that of the configuration that serves, “{configuration}”: promote one of "
+                "another model first"
+            ).format(configuration="with_openai_old"),
         )
 
         promote(application, NEW)
@@ -269,7 +273,10 @@ def assert_kept(application: Migrated, *reasons: str) -> None:
     """The old model cannot be retired yet, for these reasons and its being configured."""
     with pytest.raises(ModelInUseError) as refused:
         retire(application.database, application.settings, OLD)
-    configured = Message.MODEL_IN_USE_CONFIGURED.format(model=OLD)
+    configured = _(
+        "it is in EMBEDDING_MODELS, so the next backfill would make it again: remove “{model}” "
+        "from EMBEDDING_MODELS and restart"
+    ).format(model=OLD)
     assert refused.value.problems == [*reasons, configured]
 
 

@@ -24,12 +24,12 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import promote_best
 from rag_resources.serving.rollback import withdraw
@@ -217,9 +217,18 @@ def test_every_reason_is_named(corpus: Corpus, settings: Settings) -> None:
         corpus,
         settings,
         "openai_new",
-        Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_new"),
-        Message.MODEL_IN_USE_CONFIGURED.format(model="openai_new"),
-        Message.MODEL_IN_USE_NOTES,
+        _(
+            "it is that of the configuration that serves, “{configuration}”: promote one of "
+            "another model first"
+        ).format(configuration="with_openai_new"),
+        _(
+            "it is in EMBEDDING_MODELS, so the next backfill would make it again: remove "
+            "“{model}” from EMBEDDING_MODELS and restart"
+        ).format(model="openai_new"),
+        _(
+            "it is that of the whole notes: set another one in NOTE_EMBEDDING_MODEL, restart and "
+            "materialise note_embeddings"
+        ),
     )
 
 
@@ -227,7 +236,10 @@ def test_what_served_before_the_last_promotion_may_go(corpus: Corpus, settings: 
     """States follow the promotions, and nothing else."""
     serve(corpus, "openai_old")
     assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("serving", "building")
-    serving = Message.MODEL_IN_USE_SERVING.format(configuration="with_openai_old")
+    serving = _(
+        "it is that of the configuration that serves, “{configuration}”: promote one of another "
+        "model first"
+    ).format(configuration="with_openai_old")
     assert_refused(corpus, settings, "openai_old", serving)
 
     serve(corpus, "openai_new")
@@ -242,7 +254,10 @@ def test_before_any_promotion_the_default_configuration_keeps_its_model(
     e5 = HashEmbedder("e5_small", 16)
     with corpus.database.transaction() as connection:
         register_model(connection, e5.info, embeds_chunks=True)
-    serving = Message.MODEL_IN_USE_SERVING.format(configuration=DEFAULT_CONFIGURATION)
+    serving = _(
+        "it is that of the configuration that serves, “{configuration}”: promote one of another "
+        "model first"
+    ).format(configuration=DEFAULT_CONFIGURATION)
     assert_refused(corpus, settings, "e5_small", serving)
 
 
@@ -272,7 +287,12 @@ def test_a_run_that_embeds_with_it_is_not_robbed(
     with ThreadPoolExecutor() as pool:
         run = pool.submit(embed, corpus.database, slow, ALWAYS)
         assert slow.reached.wait(PATIENCE_S)
-        assert_refused(corpus, settings, "openai_old", Message.MODEL_IN_USE_RUNNING)
+        assert_refused(
+            corpus,
+            settings,
+            "openai_old",
+            _("a run is making its vectors or indexes: wait until it ends, or cancel it"),
+        )
         slow.go_on.set()
         assert run.result(timeout=PATIENCE_S).notes == len(TEXTS)
     retire(corpus.database, settings, "openai_old")
@@ -286,7 +306,12 @@ def test_a_run_that_builds_its_indexes_is_not_robbed(
             "SELECT pg_advisory_lock(hashtextextended('indexes of chunk_embeddings_openai_old', 0))"
         )
         building.execute(claim)
-        assert_refused(corpus, settings, "openai_old", Message.MODEL_IN_USE_RUNNING)
+        assert_refused(
+            corpus,
+            settings,
+            "openai_old",
+            _("a run is making its vectors or indexes: wait until it ends, or cancel it"),
+        )
     wait_until(lambda: corpus.fetch("SELECT FROM pg_locks WHERE locktype = 'advisory'") == [])
     retire(corpus.database, settings, "openai_old")
 
@@ -315,8 +340,12 @@ def test_a_question_with_a_retired_model_is_answered_by_words_and_says_why(
     assert answer.results
     assert answer.degraded == ("semantic",)
     assert answer.messages == (
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="openai_old"),
+        _("Semantic search is unavailable, using keyword search"),
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="openai_old"),
     )
     serve(corpus, "openai_new")
     with pytest.raises(ModelMissingError, match="se retiró"):
@@ -333,7 +362,10 @@ def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     old, new = named("with_openai_old", "openai_old"), named("with_openai_new", "openai_new")
     with pytest.raises(GateNotPassedError, match="su modelo, «openai_old», se retiró") as refused:
         promote_best(corpus.database, {old.name: old}, name=old.name)
-    assert Message.NOT_PROMOTED_STALE not in str(refused.value), "repeating it helps nothing"
+    assert _(
+        "What is stale is evaluated before a promotion, so it changed meanwhile: repeat the "
+        "promotion when nothing is being indexed."
+    ) not in str(refused.value), "repeating it helps nothing"
     outcome = promote_best(corpus.database, {old.name: old, new.name: new})
     assert (outcome.evaluation.configuration, outcome.changed) == ("with_openai_new", False)
 
@@ -432,7 +464,7 @@ def test_retrievals_go_on_while_the_retirement_waits_for_one_of_them(
     with ThreadPoolExecutor() as pool:
         retirement = pool.submit(retire, corpus.database, settings, "openai_old")
         wait_until(lambda: retiring_backends(corpus))
-        for _ in range(10):
+        for __ in range(10):
             assert_whole(ask(corpus, "openai_new", diversity_weight=0.3))
         assert not retirement.done()
         assert states(corpus)["openai_old"] == "building"

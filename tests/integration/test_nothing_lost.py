@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from tests.command_line import Outcome, call_rag, isolate
 
@@ -58,8 +58,16 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
     assert "«ayer» no es una fecha" in rag("status").out
     doctor = rag("doctor")
     assert doctor.code == 0
-    assert Message.DOCTOR_REJECTED_RECORDS.format(count=1) in doctor.out
-    assert doctor.out.endswith(f"{Message.DOCTOR_WARNED}\n")
+    assert (
+        _(
+            "the last reading could not read {count}. “rag status” says which and why. Correct "
+            "each in its file; the next run picks it up."
+        ).format(count=1)
+        in doctor.out
+    )
+    assert doctor.out.endswith(
+        _("Nothing is broken, but look at the lines that start with “mind”.") + "\n"
+    )
     (folder / "mala.md").write_text("---\nfecha: 2025-03-01\n---\nEl taller pide 415 euros.\n")
     assert rag("ingest", folder).code == 0
     assert rag("status", "--json").json["database"]["rejections"] == []
@@ -68,7 +76,7 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
 def test_a_note_without_a_date_says_which_one_it_got(rag: Rag, folder: Path) -> None:
     modified = datetime(2025, 5, 6, tzinfo=UTC)
     os.utime(folder / "sola.txt", (modified.timestamp(), modified.timestamp()))
-    said = Message.UNDATED_FROM_CHANGE.format(date=modified)
+    said = _("{date:%Y-%m-%d}, when the file was changed").format(date=modified)
     assert said in rag("ingest", folder).out
     assert said in rag("notes", "show", "sola").out
     with open_application(load_settings()) as application:
@@ -103,7 +111,12 @@ def test_a_deleted_note_can_be_restored_for_a_week(
     with open_application(load_settings()) as application:
         application.notes.purge_expired()
     assert rag("notes", "list", "--deleted", "--json").json["notes"][0]["note"] is None
-    assert Message.NOTE_LIFTED.format(name="buena") in rag("notes", "restore", "buena").out
+    assert (
+        _(
+            "Nothing of “{name}” was kept; now its source may bring it: “rag ingest” or “make run”."
+        ).format(name="buena")
+        in rag("notes", "restore", "buena").out
+    )
 
 
 def test_questions_cannot_be_checked_before_there_are_notes(
@@ -112,15 +125,29 @@ def test_questions_cannot_be_checked_before_there_are_notes(
     rag("init", folder)
     done = rag("golden", "validate", "preguntas.json")
     assert done.code == 2
-    assert Message.GOLDEN_NO_NOTES_YET.format(path="preguntas.json") in done.err
+    assert (
+        _(
+            "There is no note yet to check {path} against. Ingest yours first: “rag run”, or “rag "
+            "ingest FOLDER”."
+        ).format(path="preguntas.json")
+        in done.err
+    )
     rag("ingest", folder)
     assert rag("golden", "import", "preguntas.json").code == 0
     rows = json.loads((tmp_path / "preguntas.json").read_text())
     rows["entries"][0]["expectedAnswer"] = "De noche."
     (tmp_path / "preguntas.json").write_text(json.dumps(rows))
     done = rag("golden", "validate", "preguntas.json")
-    assert Message.GOLDEN_VALID.format(count=1, path="preguntas.json") in done.out
-    assert Message.GOLDEN_DRAFTS.format(count=1) in done.err
+    assert (
+        _("Valid questions in {path}: {count}.").format(count=1, path="preguntas.json") in done.out
+    )
+    assert (
+        _(
+            "Draft questions, without an answer yet: {count}. They do not count until somebody "
+            "writes it in “expectedAnswer”."
+        ).format(count=1)
+        in done.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,4 +184,10 @@ def test_reading_creates_nothing_where_nothing_is(
 def test_a_question_without_words_says_so(rag: Rag, question: str) -> None:
     done = rag("retrieve", question)
     assert (done.code, done.out) == (2, "")
-    assert Message.QUERY_WITHOUT_WORDS in done.err
+    assert (
+        _(
+            "The question has no word to search for: only signs, emoji or words such as “what” or "
+            "“of”. Say what it is about."
+        )
+        in done.err
+    )

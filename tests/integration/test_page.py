@@ -27,7 +27,7 @@ from rag_resources.files import LocalFiles
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.files import LANGUAGES
-from rag_resources.languages.messages import wording
+from rag_resources.languages.messages import _, render
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
@@ -39,7 +39,6 @@ from tests.ollama_server import Fault
 from tests.openai_server import OpenAIServer
 from tests.pdf_files import draw_lines, pdf_of
 
-ES = wording("es")
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 COST = "El taller 🔧 pide 415 euros por arreglar la dirección."
 PAID = "Andreu lo paga el martes con la tarjeta de su hermana."
@@ -240,7 +239,9 @@ def test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range(
         turn = ask(page, "¿Taller, cuánto?")
         expect(turn.locator(".sentence")).to_have_count(2)
         expect(turn.locator(".answer")).to_have_attribute("aria-busy", "false")
-        expect(page.locator("#status")).to_have_text(ES["PAGE_DONE"].format(count=2))
+        expect(page.locator("#status")).to_have_text(
+            _("Answer complete. Sources: {count}.").format(count=2)
+        )
         assert turn.locator(".sentence").first.inner_text() == f"{COST}1"
         expect(page.locator("#question")).to_be_focused()
         cite = turn.locator(".cite").first
@@ -258,7 +259,7 @@ def test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range(
         assert page.evaluate(kept) == ["rag-key"]
         page.locator("#key-open").click()
         page.locator("#key-forget").click()
-        expect(page.locator("#key-notice")).to_have_text(ES["PAGE_KEY_NEEDED"])
+        expect(page.locator("#key-notice")).to_have_text(_("This server asks for a key."))
 
 
 def test_the_page_of_a_document_is_shown_with_the_cited_box(
@@ -288,7 +289,7 @@ def test_two_tenants_side_by_side_see_their_own_notes(
         expect(others.locator(".sources .title")).to_have_text("taller.txt")
         assert "415" not in others.inner_text()
         tags = theirs.locator("#filter-tag option").all_text_contents()
-        assert tags == [ES["PAGE_ANY_TAG"], "ajena (1)"]
+        assert tags == [_("Any"), "ajena (1)"]
 
 
 def test_filters_restrict_the_next_question(
@@ -310,7 +311,7 @@ def test_filters_restrict_the_next_question(
         assert "415" in turn.inner_text()
         turn.locator(".passages").click()
         expect(turn.locator(".passage").first).to_be_visible()
-        expect(turn.get_by_text(ES["PAGE_PASSAGES_FOUND"], exact=True)).to_be_visible()
+        expect(turn.get_by_text(_("Nearest passages"), exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -318,15 +319,23 @@ def test_what_was_left_out_is_said_in_the_readers_language(
     browser: Browser, api: ApiServer, keys: dict[str, str], language: str
 ) -> None:
     """The model of the vectors has indexed nothing here."""
-    words = wording(language)
     with visit(browser, api, keys["reader"], locale=language) as page:
         expect(page.locator("html")).to_have_attribute("lang", language)
-        expect(page.locator("#ask .main")).to_have_text(words["PAGE_ASK"])
+        expect(page.locator("#ask .main")).to_have_text(render(_("Ask"), language))
         turn = ask(page, "¿Submarinos amarillos?")
         expect(turn.locator(".about")).to_have_attribute("open", "")
         told = turn.locator(".about").inner_text()
-        assert words["SEMANTIC_UNAVAILABLE"] in told
-        assert words["LEFT_OUT_VECTORS"] in told
+        assert render(_("Semantic search is unavailable, using keyword search"), language) in told
+        assert (
+            render(
+                _(
+                    "Nothing was searched by meaning: notes that say it in other words will be "
+                    "missing."
+                ),
+                language,
+            )
+            in told
+        )
 
 
 def test_a_question_is_read_in_its_own_language_on_a_page_in_another(
@@ -334,7 +343,7 @@ def test_a_question_is_read_in_its_own_language_on_a_page_in_another(
 ) -> None:
     with visit(browser, api, keys["reader"], locale="en") as page:
         implied = ask(page, "¿Qué costó el taller en enero de 2025?").locator(".implied")
-        said = wording("en")["PAGE_IMPLIED"].format(condition="2025-01-01 – 2025-01-31")
+        said = "Only in {condition}".format(condition="2025-01-01 – 2025-01-31")
         expect(implied).to_contain_text(said)
 
 
@@ -343,9 +352,11 @@ def test_a_cited_row_of_a_table_shows_the_names_of_its_columns(
 ) -> None:
     with visit(browser, api, keys["reader"]) as page:
         turn = ask(page, "¿Torno, precio?")
-        expect(turn.locator(".uncalibrated")).to_have_text(ES["PAGE_UNCALIBRATED"])
+        expect(turn.locator(".uncalibrated")).to_have_text(
+            _("Not calibrated: what the notes do not say is answered, too. Check the sources.")
+        )
         source = turn.locator(".sources li").first
-        said = ES["PAGE_COLUMNS"].format(columns="| Máquina | Precio |")
+        said = _("Columns: {columns}").format(columns="| Máquina | Precio |")
         expect(source).to_contain_text(said)
 
 
@@ -360,7 +371,7 @@ def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str
             assert sent.value.ok
             expect(thumb).to_have_attribute("aria-pressed", "true")
         expect(whole.locator(".down")).to_have_attribute("aria-pressed", "false")
-        expect(page.locator("#status")).to_have_text(ES["PAGE_THANKS"])
+        expect(page.locator("#status")).to_have_text(_("Noted. Thank you."))
         kept = sent.value.json()
         assert (kept["citation"], kept["verdict"]) == (1, "down")
 
@@ -373,7 +384,9 @@ def test_a_question_may_leave_out_what_the_one_before_named(
         turn = ask(page, "¿Taller en 2025?")
         expect(turn.locator(".implied")).to_contain_text("2025")
         turn.locator(".passages").click()
-        expect(turn.get_by_text(ES["PAGE_PASSAGES_ANYWHERE"])).to_be_visible()
+        expect(
+            turn.get_by_text(_("Nearest passages, also outside the conditions of the question"))
+        ).to_be_visible()
         turn.locator(".revoke").click()
         again = page.locator(".turn").last
         expect(again.locator(".sentence").first).to_contain_text("415")
@@ -398,7 +411,7 @@ def test_an_answer_becomes_a_golden_question_for_those_who_may(
         expect(page.locator("#golden-notice")).to_contain_text("relevant")
         page.locator("#golden-notes input").first.check()
         page.locator("#golden-form .main").click()
-        expect(turn).to_contain_text(ES["PAGE_GOLDEN_SAVED"])
+        expect(turn).to_contain_text(_("Saved among the golden questions."))
     stored = api.client.get(
         "/v1/golden-dataset", headers={"authorization": f"Bearer {keys['reader']}"}
     ).json()["entries"]
@@ -477,18 +490,25 @@ def test_a_server_that_dies_leaves_what_had_arrived(
         page.locator("#question").press("Enter")
         turn = page.locator(".turn").last
         expect(turn.locator(".sentence")).to_have_count(1)
-        expect(turn.locator(".state")).to_contain_text(ES["PAGE_WRITING"])
+        expect(turn.locator(".state")).to_contain_text(_("Answering…"))
         turn.locator(".cite").click()
         expect(page.locator("#source-text mark")).to_have_text(COST)
         page.keyboard.press("Escape")
         page.locator("#question").fill("¿y mientras tanto?")
         api.process.kill()
-        expect(turn.locator(".notice")).to_contain_text(ES["PAGE_CUT"])
+        expect(turn.locator(".notice")).to_contain_text(
+            _(
+                "The connection to the server was lost, and the answer is incomplete. What had "
+                "arrived is checked and kept."
+            )
+        )
         expect(turn.locator(".sentence")).to_have_count(1)
         expect(turn.locator(".sources .title")).to_have_text("La furgoneta")
         expect(page.locator("#question")).to_have_value("¿y mientras tanto?")
         turn.locator(".again").click()
         last = page.locator(".turn").last
-        expect(last.locator(".notice")).to_contain_text(ES["PAGE_OFFLINE"])
+        expect(last.locator(".notice")).to_contain_text(
+            _("The server could not be reached. Check that it is running, and ask again.")
+        )
     with pytest.raises(httpx.TransportError):
         api.client.get("/healthz")

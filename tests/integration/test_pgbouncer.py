@@ -14,7 +14,6 @@ import pytest
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseLockedError, DatabaseTimeoutError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import (
     APPLICATION_NAME,
     EF_SEARCH,
@@ -24,6 +23,7 @@ from rag_resources.database.pool import (
     Database,
 )
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, Corpus, Draft
@@ -103,7 +103,7 @@ def test_no_transaction_fails_or_runs_under_anothers_settings(
         limit_ms = 20_000 * (1 + number)
         view = pools[tenant].as_(access)
         found = set()
-        for _ in range(TRANSACTIONS):
+        for __ in range(TRANSACTIONS):
             deadline = Deadline.after(limit_ms, monotonic) if number < THREADS - 1 else None
             with view.transaction(deadline) as connection:
                 [row] = connection.execute(_SETTINGS, prepare=True).fetchall()
@@ -155,7 +155,7 @@ def test_notes_are_indexed_and_found_as_without_it(
 
 def test_a_slow_statement_is_cancelled_at_its_deadline(pooled: Database, pooled_url: str) -> None:
     """By the server, so that the session is free for the next one."""
-    for _ in range(SESSIONS + 1):
+    for __ in range(SESSIONS + 1):
         with (
             pytest.raises(DatabaseTimeoutError),
             pooled.transaction(Deadline.after(200, monotonic)) as connection,
@@ -193,5 +193,8 @@ def test_commands_work_through_it(
         outcome = call_rag(monkeypatch, capsys, *command)
         assert outcome.code == 0, outcome.err
     monkeypatch.delenv("DATABASE_URL")
-    assert Message.SETTINGS_DIRECT in call_rag(monkeypatch, capsys, "status").err
+    assert (
+        _("DATABASE_DIRECT_URL also needs DATABASE_URL")
+        in call_rag(monkeypatch, capsys, "status").err
+    )
     assert left_behind(pooled_url) == NOTHING

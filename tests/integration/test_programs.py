@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.programs import FOLDER, announced, running_programs
 from tests.announced_program import running
 from tests.command_line import call_rag, isolate
@@ -20,7 +20,10 @@ def test_status_tells_what_runs_and_forgets_it_when_it_ends(
     isolate(monkeypatch, tmp_path)
     home = tmp_path / "home"
     home.mkdir()
-    assert Message.STATUS_NO_PROGRAMS in call_rag(monkeypatch, capsys, "status").out
+    assert (
+        _("“rag run”, “rag ui” and “rag serve” are not running on this machine with this RAG_HOME.")
+        in call_rag(monkeypatch, capsys, "status").out
+    )
     with running(home) as process:
         told = call_rag(monkeypatch, capsys, "status").out
         assert f"«rag serve» (proceso {process.pid}, desde el 20" in told

@@ -11,9 +11,9 @@ import pytest
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
 from rag_resources.core.filters import RetrievalFilters, parse_filters
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.settings import load_settings
@@ -139,10 +139,14 @@ def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told
     assert len(found(asked)) == 3
     assert asked.reading
     assert asked.reading.implied == ()
-    assert asked.reading.notes == (Message.ASKED_DROPPED.format(conditions="«en 1999»"),)
+    assert asked.reading.notes == (
+        _("Nothing meets {conditions}; everything was searched.").format(conditions="«en 1999»"),
+    )
     missing = app.answers.ask("¿Cuánto cuesta el tejado en informe.pdf?", **WORDS)
     assert missing.reading
-    assert missing.reading.notes == (Message.ASKED_FILE_MISSING.format(name="informe.pdf"),)
+    assert missing.reading.notes == (
+        _("There is no file “{name}”; everything was searched.").format(name="informe.pdf"),
+    )
 
 
 def test_turns_carry_over_and_what_was_searched_is_stored(app: Application) -> None:

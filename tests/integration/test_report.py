@@ -20,11 +20,11 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.golden import golden_hash
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.files import LocalFiles
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.reporting.page import render_report, write_report
 from rag_resources.reporting.plot import HEIGHT, history_svg
 from rag_resources.reporting.report import LEADING, read_report
@@ -244,20 +244,26 @@ def test_configurations_have_the_numbers_of_their_questions(
         ]
     assert [row[1] for row in table.body] == [["≈ pasa, sin certeza"], ["✗ no pasa"], ["✗ no pasa"]]
     day = "2025-03-11 08:30 · e5_small · 12 preguntas"
-    assert table.body[0][0] == ["buena", Message.REPORT_IS_SERVING, day]
+    assert table.body[0][0] == ["buena", _("★ serves"), day]
 
 
 def test_gates_say_why_in_words(database: Database, three: Mapping[str, UUID]) -> None:
     named = configurations("buena", "media") | configurations("mala", role=Role.REFERENCE)
     found = page(database, named)
     good, middle, bad = found.table("La última evaluación").body
-    assert good[-1] == [Message.REPORT_IS_SERVING]
+    assert good[-1] == [_("★ serves")]
     assert middle[-1] == ["no: no pasa el control, Hit_Rate@10 = 0.667 < 0.85"]
-    assert bad[-1] == [Message.REPORT_REFERENCE]
+    assert bad[-1] == [_("no: it is a reference, for comparison only")]
     said = found.sections["against"].partition("mala")[0]
     of_good, of_middle = said.partition("media")[::2]
-    assert Message.COMPARE_FLIPS.format(lost=0, gained=3) not in of_good, "its own past is itself"
-    assert Message.COMPARE_FLIPS.format(lost=3, gained=0) in of_middle
+    assert (
+        _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(lost=0, gained=3)
+        not in of_good
+    ), "its own past is itself"
+    assert (
+        _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(lost=3, gained=0)
+        in of_middle
+    )
     assert "«buena», que sirve" in of_middle
     assert "Hit_Rate@10 es peor, y en más de 2 puntos (IC 90 %" in of_middle
 
@@ -289,7 +295,7 @@ def test_facts_have_the_numbers_of_the_database(
     said = page(database).sections["serving"]
     assert "buena, con el modelo e5_small" in said
     assert f"12 en el conjunto {golden}" in said
-    assert "8 notas (0 fragmentadas), 8 fragmentos" in said
+    assert "notas: 8 (fragmentadas: 0); fragmentos: 8" in said
 
 
 # --- The questions --------------------------------------------------------------------------
@@ -312,13 +318,21 @@ def test_questions_that_what_serves_misses_are_listed_with_their_notes(
     database: Database, three: Mapping[str, UUID]
 ) -> None:
     """Or the best one, before anything serves; a note that is gone is named by its id."""
-    table = page(database).table(Message.REPORT_MISSED.format(name="buena", count=1))
+    table = page(database).table(
+        _("Questions that “{name}” does not find among the first ten: {count}").format(
+            name="buena", count=1
+        )
+    )
     assert table.body == [[["¿pregunta 11?"], ["temporal"], ["a, b"]]]
     with database.transaction() as connection:
         forge(connection)
         connection.execute("DELETE FROM promotions")
         connection.execute("DELETE FROM notes WHERE id = %s", (NOTES[0],))
-    again = page(database).table(Message.REPORT_MISSED.format(name="buena", count=1))
+    again = page(database).table(
+        _("Questions that “{name}” does not find among the first ten: {count}").format(
+            name="buena", count=1
+        )
+    )
     assert again.body[0][2] == [f"{NOTES[0]}, b"]
 
 
@@ -328,16 +342,23 @@ def test_questions_that_what_serves_misses_are_listed_with_their_notes(
 def test_before_the_first_evaluation_it_says_what_to_do(database: Database) -> None:
     found = page(database)
     assert found.sections.keys() == {"", "serving"}
-    assert Message.REPORT_EMPTY in found.sections["serving"]
-    assert Message.REPORT_SERVES_NOTHING in found.sections["serving"]
+    assert (
+        _(
+            "There is no evaluation to show yet. Next step: “make run”, which does everything; or "
+            "import questions with “rag golden import FILE”, evaluate with “rag evaluate "
+            "CONFIGURATION” and repeat “rag report”."
+        )
+        in found.sections["serving"]
+    )
+    assert _("No promoted configuration serves yet.") in found.sections["serving"]
 
 
 def test_a_single_evaluation_has_nothing_beside_it(database: Database) -> None:
     ask(database, asked(RANKS["buena"]))
     evaluate(database, "buena", asked(RANKS["buena"]))
     found = page(database)
-    assert Message.REPORT_AGAINST_NOTHING in found.sections["against"]
-    assert found.table("La última evaluación").body[0][-1] == [Message.REPORT_MAY_SERVE]
+    assert _("There is no other evaluation to compare with.") in found.sections["against"]
+    assert found.table("La última evaluación").body[0][-1] == [_("yes")]
 
 
 def test_archived_questions_leave_the_means(database: Database, three: Mapping[str, UUID]) -> None:
@@ -348,7 +369,7 @@ def test_archived_questions_leave_the_means(database: Database, three: Mapping[s
     found = page(database)
     assert len(found.table("La última evaluación").body) == 3
     said = found.sections["against"].partition("media")[2].partition("mala")[0]
-    assert Message.REPORT_AGAINST_NOTHING in said
+    assert _("There is no other evaluation to compare with.") in said
 
 
 def test_other_questions_are_told_apart_and_compared_over_what_both_asked(
@@ -361,8 +382,17 @@ def test_other_questions_are_told_apart_and_compared_over_what_both_asked(
     found = page(database)
     assert found.table("La última evaluación").body[0][0][3].startswith("con otro conjunto")
     said = found.sections["against"].partition("media")[2].partition("mala")[0]
-    assert Message.COMPARE_FLIPS.format(lost=2, gained=0) in said
-    assert Message.REPORT_AGAINST_LEFT_OUT.format(count=2) in said
+    assert (
+        _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(lost=2, gained=0)
+        in said
+    )
+    assert (
+        _(
+            "Questions that are not in both evaluations, or have other relevant notes, do not "
+            "count: {count}."
+        ).format(count=2)
+        in said
+    )
 
 
 def test_a_rollback_says_its_reason(database: Database, three: Mapping[str, UUID]) -> None:
@@ -388,15 +418,23 @@ def test_of_many_configurations_the_best_are_compared_and_what_serves(database: 
     assert len(found.table("La última evaluación").body) == count
     shown = [f"c{at:02}" for at in range(LEADING - 1)] + [f"c{count - 1:02}"]
     assert [item.name for item in report.leading] == shown
-    expected = Message.REPORT_LEADING.format(shown=LEADING, total=count)
+    expected = _("The {shown} best of {total} configurations are drawn and compared.").format(
+        shown=LEADING, total=count
+    )
     assert expected in found.sections["configurations"]
-    gone = Message.REPORT_MAY_NOT_SERVE.format(reason=Message.REPORT_CONFIGURATION_GONE)
+    gone = _("no: {reason}").format(reason=_("there is no configuration of that name any more"))
     assert found.table("La última evaluación").body[0][-1] == [gone]
 
 
 def test_why_evaluations_are_stale_is_said(database: Database, three: Mapping[str, UUID]) -> None:
     """Of notes that came in since, or of an edited configuration."""
-    assert Message.REPORT_AGAINST_STALE not in page(database).sections["against"]
+    assert (
+        _(
+            "One of the two evaluations is stale: what changed may come from the notes or the "
+            "questions, not from the configuration."
+        )
+        not in page(database).sections["against"]
+    )
     records = [
         NoteRecord(f"nueva {month}", "Nueva", "Otra nota.", DAY.replace(month=month))
         for month in (1, 2, 5, 6)
@@ -410,10 +448,16 @@ def test_why_evaluations_are_stale_is_said(database: Database, three: Mapping[st
     )
     found = page(database, configurations("buena", "media") | {"mala": edited})
     moved = "han cambiado en 4 meses (de 2025-01 a 2025-06): notas"
-    assert Message.REPORT_AGAINST_STALE in found.sections["against"]
+    assert (
+        _(
+            "One of the two evaluations is stale: what changed may come from the notes or the "
+            "questions, not from the configuration."
+        )
+        in found.sections["against"]
+    )
     verdicts = [row[1] for row in found.table("La última evaluación").body]
     assert [said[0] for said in verdicts] == ["· obsoleta"] * 3
-    reasons = (moved, moved, Message.REFUSED_CONFIG_CHANGED)
+    reasons = (moved, moved, _("the configuration has changed since its last evaluation"))
     for said, reason in zip(verdicts, reasons, strict=True):
         assert said[1].startswith(reason)
 

@@ -15,11 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import RetrievalConfig, Strategy
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.cache import build_caches
 from tests.ollama_server import OllamaServer
 from tests.retrieval_stand import (
@@ -45,8 +45,8 @@ GENEROUS_MS = 15_000
 """Far more than any deadline here."""
 WORDS = "lexeme_statistics"
 VECTORS = f"chunk_embeddings_{MODEL}"
-NOTHING = (Message.NOTHING_RETRIEVED,)
-UNREACHABLE = (Message.CONNECTION_ERROR,)
+NOTHING = (_("No results could be retrieved. Please try again."),)
+UNREACHABLE = (_("Connection error. Please try again later."),)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while
     """With the breaker open nobody waits; at its reset one caller of eight does."""
     before, meaning = stand.whole().results, stand.whole(SEMANTIC).results
     with stand.locked(WORDS):
-        for _ in range(FAILURES):
+        for __ in range(FAILURES):
             assert stand.ask(deadline_ms=3_000).errors == {"fulltext": "DatabaseTimeoutError"}
         left_alone = stand.ask()
         assert left_alone.response.results == meaning
@@ -165,7 +165,7 @@ def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while
             return ids(stand.pipeline.retrieve("ascensor", HYBRID, deadline_ms=6_000).results)
 
         with capture_logs() as logs, ThreadPoolExecutor(8) as executor:
-            futures = [executor.submit(asking) for _ in range(8)]
+            futures = [executor.submit(asking) for __ in range(8)]
             assert all(future.result() for future in futures)
         errors = [record["error"] for record in logs if record["event"] == "retrieval_degraded"]
         assert sorted(errors) == ["DatabaseTimeoutError", *["DependencyOpenError"] * 7]
@@ -183,12 +183,16 @@ def test_model_that_is_gone_from_the_index_is_named(stand: Stand) -> None:
     ):
         stand.execute(statement)
 
-    for _ in range(FAILURES + 1):
+    for __ in range(FAILURES + 1):
         asked = stand.ask()
         assert asked.response.results == words
         assert asked.response.messages == (
-            Message.SEMANTIC_UNAVAILABLE,
-            Message.MODEL_NOT_INDEXED.format(model=MODEL),
+            _("Semantic search is unavailable, using keyword search"),
+            _(
+                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+                "asset embeddings/{model} (if it does not exist, first add the model to "
+                "EMBEDDING_MODELS and restart) or choose another configuration."
+            ).format(model=MODEL),
         )
         assert asked.errors == {"semantic": "ModelMissingError"}
 
@@ -200,7 +204,7 @@ def test_broken_index_of_one_model_closes_no_other(stand: Stand) -> None:
     """A model that is being built or retired costs those who ask for another one nothing."""
     whole_notes = RetrievalConfig(model=NOTE_MODEL, unit="notes")
     with stand.gone(VECTORS):
-        for _ in range(FAILURES):
+        for __ in range(FAILURES):
             assert stand.ask().errors == {"semantic": "UndefinedTable"}
         assert stand.ask().errors == {"semantic": "DependencyOpenError"}
         stand.whole(whole_notes)
@@ -212,10 +216,10 @@ def test_when_every_search_fails_the_user_is_told_and_nothing_is_left_closed(sta
     with stand.gone(WORDS), ExitStack() as stack:
         stand.execute(f"ALTER TABLE {VECTORS} RENAME TO hidden_vectors")
         stack.callback(stand.execute, f"ALTER TABLE hidden_vectors RENAME TO {VECTORS}")
-        for _ in range(FAILURES + 1):
+        for __ in range(FAILURES + 1):
             asked = stand.ask()
             assert asked.response.results == ()
-            assert asked.response.error == Message.NOTHING_RETRIEVED
+            assert asked.response.error == _("No results could be retrieved. Please try again.")
             assert asked.response.messages == NOTHING
             assert asked.errors == {"semantic": "UndefinedTable", "fulltext": "UndefinedTable"}
     assert stand.whole().results == before
@@ -225,7 +229,7 @@ def test_open_breakers_of_both_models_and_words_do_not_add_up_to_nothing(stand: 
     """Embeddings failed until they were left alone, then heal as full text breaks down."""
     meaning = stand.whole(SEMANTIC).results
     stand.ollama.stop()
-    for _ in range(FAILURES):
+    for __ in range(FAILURES):
         stand.ask()
     assert stand.ask().errors == {"embed": "DependencyOpenError"}
     stand.ollama.start()
@@ -240,7 +244,7 @@ def test_neither_model_nor_words(stand: Stand) -> None:
     stand.ollama.stop()
     with stand.gone(WORDS):
         asked = stand.ask()
-        assert asked.response.error == Message.NOTHING_RETRIEVED
+        assert asked.response.error == _("No results could be retrieved. Please try again.")
         assert asked.response.messages == NOTHING
         assert asked.errors == {"embed": "ProviderUnavailableError", "fulltext": "UndefinedTable"}
     stand.ollama.start()
@@ -253,7 +257,7 @@ def test_table_that_everything_needs(stand: Stand, table: str, cached: bool) -> 
     pipeline = stand.new_pipeline(caches=build_caches(None) if cached else None)
     with stand.gone(table):
         asked = stand.ask(pipeline=pipeline)
-        assert asked.response.error == Message.NOTHING_RETRIEVED
+        assert asked.response.error == _("No results could be retrieved. Please try again.")
         assert asked.response.messages == NOTHING
     stand.whole(pipeline=pipeline)
 
@@ -326,7 +330,7 @@ def test_connection_cut_in_the_middle_is_not_noticed(
 
 def test_connections_ended_by_an_administrator_are_not_noticed(stand: Stand) -> None:
     before = stand.whole().results
-    for _ in range(3):
+    for __ in range(3):
         stand.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -344,7 +348,7 @@ def test_stalled_network_does_not_hold_the_caller(
     asked = stand.ask(pipeline=pipeline, deadline_ms=1_000)
 
     assert asked.response.results == ()
-    assert asked.response.error == Message.CONNECTION_ERROR
+    assert asked.response.error == _("Connection error. Please try again later.")
     assert asked.response.messages == UNREACHABLE
     assert asked.errors == {"database": "DatabaseUnavailableError"}
     assert asked.response.latency_ms < GENEROUS_MS
@@ -362,10 +366,10 @@ def test_refused_connections_are_told_and_end_with_the_outage(
     before = stand.whole(pipeline=pipeline).results
     proxy.refuse()
     proxy.cut()
-    for _ in range(FAILURES):
+    for __ in range(FAILURES):
         asked = stand.ask(pipeline=pipeline, deadline_ms=500)
         assert asked.response.messages == UNREACHABLE
-        assert asked.response.error == Message.CONNECTION_ERROR
+        assert asked.response.error == _("Connection error. Please try again later.")
     assert stand.ask(pipeline=pipeline).errors == {"database": "DependencyOpenError"}
     proxy.heal()
     stand.clock.now += RESET_S
@@ -376,11 +380,11 @@ def test_exhausted_pool(stand: Stand, database: Database) -> None:
     """All connections are lent: who finds none is told by the deadline, and nothing is closed."""
     before = stand.whole().results
     with ExitStack() as lent:
-        for _ in range(MAX_CONNECTIONS):
+        for __ in range(MAX_CONNECTIONS):
             lent.enter_context(database.transaction())
-        for _ in range(FAILURES + 1):
+        for __ in range(FAILURES + 1):
             asked = stand.ask(deadline_ms=1_000)
-            assert asked.response.error == Message.NOTHING_RETRIEVED
+            assert asked.response.error == _("No results could be retrieved. Please try again.")
             assert asked.response.messages == NOTHING
             assert set(asked.errors.values()) == {"DatabaseTimeoutError"}
             assert asked.errors.keys() == {"semantic", "fulltext"}
@@ -391,7 +395,7 @@ def test_exhausted_pool(stand: Stand, database: Database) -> None:
 @pytest.mark.parametrize("deadline_ms", [0.0, -1.0, float("nan"), 1.0, 5.0])
 def test_callers_in_a_hurry_close_nothing_to_others(stand: Stand, deadline_ms: float) -> None:
     """Hurried callers may get nothing, but callers with the usual deadline get everything."""
-    for _ in range(2 * FAILURES):
+    for __ in range(2 * FAILURES):
         response = stand.ask(deadline_ms=deadline_ms).response
         assert response.results or response.error
     stand.whole()
@@ -403,7 +407,7 @@ def test_callers_in_a_hurry_on_a_slow_network_close_nothing_to_others(
     """A connection that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
     pipeline = stand.new_pipeline(proxied)
     proxy.delay(0.1)
-    for _ in range(2 * FAILURES):
+    for __ in range(2 * FAILURES):
         assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
     stand.whole(pipeline=pipeline)
 
@@ -415,10 +419,10 @@ def test_callers_in_a_hurry_close_no_retriever_that_runs_alone(
     pipeline = stand.new_pipeline(proxied)
     stand.whole(pipeline=pipeline)
     with stand.gone(WORDS):
-        for _ in range(FAILURES):
+        for __ in range(FAILURES):
             assert stand.ask(pipeline=pipeline).errors == {"fulltext": "UndefinedTable"}
     proxy.delay(0.1)
-    for _ in range(2 * FAILURES):
+    for __ in range(2 * FAILURES):
         assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
     # A hurried caller who got no embedding in time has insisted on words: their trial is due then.
     assert stand.ask(pipeline=pipeline).errors in ({"fulltext": "DependencyOpenError"}, {})

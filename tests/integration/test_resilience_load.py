@@ -14,9 +14,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
+from rag_resources.languages.messages import _
 from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.ollama_server import Fault, OllamaServer
@@ -113,7 +113,7 @@ def slow_network(stand: Stand, proxy: TcpProxy, stack: ExitStack) -> None:
 
 
 def exhausted_pool(stand: Stand, proxy: TcpProxy, stack: ExitStack) -> None:
-    for _ in range(MAX_CONNECTIONS):
+    for __ in range(MAX_CONNECTIONS):
         stack.enter_context(stand.database.transaction())
 
 
@@ -144,7 +144,7 @@ def test_deadline_holds_whatever_is_slow(stand: Stand, proxy: TcpProxy, provoke:
         assert response.latency_ms < GENEROUS_MS
         assert response.error or response.results
         if response.degraded and not response.error:
-            assert Message.PARTIAL_RESULTS in response.messages
+            assert _("Partial search completed (time limit exceeded)") in response.messages
     stand.ollama.heal()
     wait_until(lambda: stand.database.statistics().in_use == 0)
     wait_until(lambda: not stand.ask(pipeline=pipeline).response.error)
@@ -228,7 +228,7 @@ class Chaos:
             self.cut,
             self.cut_in_the_middle,
         ]
-        for _ in range(30):
+        for __ in range(30):
             self._random.choice(kinds)()
             self._settle()
 

@@ -23,9 +23,9 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
     RagError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import Reranker
 from rag_resources.retrieval import pipeline as module
@@ -155,12 +155,14 @@ def test_removed_model_is_named_with_what_to_do(
     words = stand.whole(FULLTEXT).results
     dimension = ollama.embedding_models.pop("nomic-embed-text:latest")
 
-    for _ in range(FAILURES + 1):
+    for __ in range(FAILURES + 1):
         asked = stand.ask(wanted)
         assert asked.response.results == words
         assert asked.response.messages == (
-            Message.SEMANTIC_UNAVAILABLE,
-            Message.OLLAMA_MODEL_MISSING.format(model="nomic-embed-text"),
+            _("Semantic search is unavailable, using keyword search"),
+            _(
+                "Ollama does not have the model {model}. Download it with: ollama pull {model}"
+            ).format(model="nomic-embed-text"),
         )
         assert "ollama pull nomic-embed-text" in asked.response.messages[1]
         assert asked.errors == {"embed": "ModelMissingError"}
@@ -192,7 +194,7 @@ def test_model_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
 ) -> None:
     words = stand.whole(FULLTEXT).results
     ollama.inject(Fault.STATUS, path=EMBED, status=403)
-    for _ in range(FAILURES):
+    for __ in range(FAILURES):
         ollama.inject(Fault.GARBAGE, path=EMBED)
         assert stand.ask().response.results == words
     requests = len(ollama.requests_to(EMBED))
@@ -212,7 +214,7 @@ def test_model_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
 def test_of_many_callers_one_tries_a_model_that_failed(stand: Stand, ollama: OllamaServer) -> None:
     stand.whole()
     ollama.inject(Fault.SHAPE, path=EMBED)
-    for _ in range(FAILURES):
+    for __ in range(FAILURES):
         stand.ask()
     ollama.inject(Fault.SHAPE, path=EMBED)
     stand.clock.now += RESET_S
@@ -224,7 +226,7 @@ def test_of_many_callers_one_tries_a_model_that_failed(stand: Stand, ollama: Oll
         return stand.pipeline.retrieve("ascensor", HYBRID, deadline_ms=60_000).messages
 
     with ThreadPoolExecutor(8) as executor:
-        told = [future.result() for future in [executor.submit(asking) for _ in range(8)]]
+        told = [future.result() for future in [executor.submit(asking) for __ in range(8)]]
 
     assert told == [MISSING_SEMANTIC] * 8
     assert len(ollama.requests_to(EMBED)) == requests + 1
@@ -236,7 +238,7 @@ def test_callers_in_a_hurry_do_not_close_a_model_to_others(
     """A model that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
     stand.whole()
     ollama.inject(Fault.SLOW, path=EMBED, seconds=0.2)
-    for _ in range(2 * FAILURES):
+    for __ in range(2 * FAILURES):
         assert "embed" in stand.ask(deadline_ms=100).response.degraded
     stand.whole()
 
@@ -430,16 +432,19 @@ def test_without_expansion_passages_stand_alone(
 def test_answer_that_lacks_something_is_never_kept(stand: Stand, ollama: OllamaServer) -> None:
     pipeline = stand.new_pipeline(caches=build_caches(None))
     ollama.inject(Fault.GARBAGE, path=EMBED)
-    for _ in range(2):
+    for __ in range(2):
         assert not stand.ask(HYBRID, pipeline).response.cached
         assert stand.ask(HYBRID, pipeline).response.degraded == ("embed",)
     with stand.gone("lexeme_statistics"):
         nothing = stand.ask(HYBRID, pipeline).response
-        assert (nothing.error, nothing.cached) == (Message.NOTHING_RETRIEVED, False)
+        assert (nothing.error, nothing.cached) == (
+            _("No results could be retrieved. Please try again."),
+            False,
+        )
 
     ollama.heal()
     stand.clock.now += RESET_S
-    answers = [stand.whole(pipeline=pipeline) for _ in range(2)]
+    answers = [stand.whole(pipeline=pipeline) for __ in range(2)]
 
     assert [answer.cached for answer in answers] == [False, True]
     assert answers[0].results == answers[1].results == stand.whole().results
@@ -459,7 +464,7 @@ def test_cache_that_never_answers_is_done_without(stand: Stand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         pipeline = stand.new_pipeline(caches=build_caches(f"redis://:{SECRET}@127.0.0.1:{port}"))
-        for _ in range(3):
+        for __ in range(3):
             assert stand.whole(pipeline=pipeline).results == stand.whole().results
 
 

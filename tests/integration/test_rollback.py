@@ -28,12 +28,12 @@ from rag_resources.core.errors import (
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry, golden_hash
-from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.serving.promotion import promote_best
 from rag_resources.serving.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
 from rag_resources.store.chunks import update_statistics
@@ -432,10 +432,10 @@ def test_whoever_asks_meanwhile_gets_every_answer(corpus: Corpus) -> None:
 
     def go_back() -> None:
         try:
-            for _ in range(4):
+            for __ in range(4):
                 assert asked.acquire(timeout=PATIENCE_S)
             back(corpus.database)
-            for _ in range(4):
+            for __ in range(4):
                 assert asked.acquire(timeout=PATIENCE_S)
         finally:
             stop.set()
@@ -618,14 +618,22 @@ def test_an_earlier_state_of_the_same_configuration_counts_as_another(corpus: Co
     served_in_turn(corpus, THIRD, FIRST, edited)
     meant = {"reason": WHY, "run_id": None, "config_hash": edited.retrieval.config_hash}
     undone = withdraw(corpus.database, "primera", **meant)
-    assert (undone.changed, undone.in_words.code) == (True, "ROLLBACK_TO_VERSION")
+    assert (undone.changed, undone.in_words.msgid) == (
+        True,
+        "The earlier version of “{name}” serves again from now on, with the model {model}. The "
+        "one that served was withdrawn: it comes back only if it is promoted by name.",
+    )
     with corpus.database.transaction() as connection:
         promotion = current_promotion(connection)
     assert promotion
     assert promotion.config_hash == FIRST.retrieval.config_hash
     assert take_back(corpus, "primera") == ("primera", False), "a name alone may mean the edit"
     again = withdraw(corpus.database, "primera", **meant)
-    assert (again.changed, again.in_words.code) == (False, "ROLLBACK_ALREADY")
+    assert (again.changed, again.in_words.msgid) == (
+        False,
+        "Nothing was changed: the last version of “{name}” was withdrawn already, and the earlier "
+        "one serves. To withdraw that one, too: “rag rollback --reason WHY”, without a name.",
+    )
     meant["config_hash"] = promotion.config_hash
     assert withdraw(corpus.database, "primera", **meant).serving.configuration == "tercera"
 
@@ -722,7 +730,9 @@ def test_what_was_withdrawn_is_told_as_withdrawn_though_its_figures_are_stale(
     outcome = promote_best(
         corpus.database, {item.name: item for item in (FIRST, SECOND)}, settings=OF_ANA
     )
-    assert dict(outcome.refused) == {"segunda": Message.REFUSED_WITHDRAWN}
+    assert dict(outcome.refused) == {
+        "segunda": _("somebody withdrew it; it comes back only if it is promoted by its name")
+    }
 
 
 def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rag_resources.core.messages import Message
 from rag_resources.database.queries import SQL
 from rag_resources.database.schema import schema_version
+from rag_resources.languages.messages import _
 from rag_resources.packaged import product_version
 from tests.command_line import Outcome, call_rag, isolate
 
@@ -88,9 +88,11 @@ def test_a_newer_schema_is_refused_by_the_names_of_both_versions(
     """By every command, `rag up` included; `rag status` says it too."""
     become_newer(database_url)
     before = state(database_url)
-    said = Message.SCHEMA_NEWER.format(
-        found=FUTURE, expected=schema_version(), product=product_version()
-    )
+    said = _(
+        "The database has the schema {found}, newer than that of this program (version {product}, "
+        "schema {expected}). Nothing was changed: install the version of the program that brought "
+        "it up to date, or a later one."
+    ).format(found=FUTURE, expected=schema_version(), product=product_version())
     assert FUTURE in said
     assert schema_version() in said
     for arguments in (*READERS, ("up",)):
@@ -134,7 +136,11 @@ def test_a_schema_from_before_the_baseline_is_refused(rag: Rag, database_url: st
     """In one sentence, which says how its notes get into a new database."""
     execute(database_url, "UPDATE _yoyo_migration SET migration_id = '0066_faster_words'")
     before = state(database_url)
-    said = Message.SCHEMA_OBSOLETE.format(found="0066_faster_words")
+    said = _(
+        "The database has the schema {found}, from before the first release: export it with “rag "
+        "notes export” of the program that made it, and read the file with “rag ingest” into a "
+        "new database."
+    ).format(found="0066_faster_words")
     for arguments in (("ingest", "notas"), ("up",)):
         done = rag(database_url, *arguments)
         assert (done.code, done.err.strip()) == (1, f"Error: {said}"), arguments
@@ -149,7 +155,13 @@ def test_a_database_without_schema_gets_none_by_being_read(
     for arguments in READERS:
         done = rag(url, *arguments)
         assert done.code == 1, arguments
-        assert Message.SCHEMA_MISSING.format(expected=schema_version()) in done.err
+        assert (
+            _(
+                "The database does not have this program's schema yet ({expected}). Nothing was "
+                "changed: create it with “rag up” or “make run”."
+            ).format(expected=schema_version())
+            in done.err
+        )
     assert state(url) == ([], [])
     assert rag(url, "up").code == 0
     done = rag(url, "ingest", "notas")

@@ -13,7 +13,6 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
 from rag_resources.core.errors import InvalidQueryError
 from rag_resources.core.fusion_config import FusionConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import NoteRecord, ScoredChunk, TimeWindow
@@ -21,6 +20,7 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as store
@@ -600,8 +600,12 @@ def test_model_without_an_index_is_named_and_words_stand_in(
     assert [result.note_id for result in response.results] == [note]
     assert response.degraded == ("semantic",)
     assert response.messages == (
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.MODEL_NOT_INDEXED.format(model="nobody"),
+        _("Semantic search is unavailable, using keyword search"),
+        _(
+            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
+            "asset embeddings/{model} (if it does not exist, first add the model to "
+            "EMBEDDING_MODELS and restart) or choose another configuration."
+        ).format(model="nobody"),
     )
 
 

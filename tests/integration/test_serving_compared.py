@@ -3,8 +3,8 @@
 import pytest
 
 from rag_resources.core.errors import GateNotPassedError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import _
 from rag_resources.reporting.report import read_report
 from rag_resources.serving.promotion import judge_serving, refusals
 from rag_resources.store.contents import count_contents
@@ -117,7 +117,7 @@ def test_why_others_do_not_serve_is_read_without_promoting(product: Product) -> 
             product.corpus.database, product.configurations, gate=LENIENT, settings=SETTINGS
         )
 
-    assert told()[OTHER_CANDIDATE.name] == Message.REFUSED_NOT_EVALUATED
+    assert told()[OTHER_CANDIDATE.name] == _("it has not been evaluated yet")
     product.corpus.evaluate(OTHER_CANDIDATE)
     assert "obsoletas" in told()[OTHER_CANDIDATE.name]
     product.promote(OTHER_CANDIDATE.name)

@@ -2,11 +2,9 @@
 
 from uuid import UUID
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
-from rag_resources.languages.messages import render, restored
+from rag_resources.languages.messages import Text, _, joined, render, restored
 from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.failures import Failure, record_failure
 from tests.corpus import Corpus, Draft
@@ -22,10 +20,16 @@ def failures(database: Database) -> list[str]:
 def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) -> None:
     corpus = Corpus(database)
     (note,) = corpus.fill([Draft("Una nota.", state="new")])
-    reason = joined("; ", [Message.TIME_IS_UP, Message.PROBLEM_TOO_MANY.format(max_length=3)])
+    reason = joined(
+        "; ",
+        [
+            _("There is no time left for this part of the search."),
+            _("has more than {max_length} values").format(max_length=3),
+        ],
+    )
     evaluation = store_evaluation(database, "una", [Asked(1, [note], [], error=reason)])
     with database.transaction() as connection:
-        record_failure(connection, Failure("chunk", note, Message.BLANK_NOTE))
+        record_failure(connection, Failure("chunk", note, _("The note is blank.")))
         asked = evaluated_questions(connection, [evaluation])[evaluation]
     error = asked[UUID(int=1)].error
     assert isinstance(error, Text)
@@ -33,9 +37,9 @@ def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) ->
     assert render(error, "en") == (
         "There is no time left for this part of the search.; has more than 3 values"
     )
-    assert failures(database) == [Message.BLANK_NOTE]
+    assert failures(database) == [_("The note is blank.")]
     (row,) = corpus.fetch("SELECT error FROM indexing_failures")
-    assert row[0] == {"code": "BLANK_NOTE", "values": {}}
+    assert row[0] == {"message": "The note is blank.", "values": {}}
 
 
 def test_what_postgresql_cannot_store_stops_no_failure_from_being_kept(database: Database) -> None:

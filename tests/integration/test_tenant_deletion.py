@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from rag_resources.core.messages import Message
 from rag_resources.core.types import ModelInfo
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import own_tables
@@ -15,6 +14,7 @@ from rag_resources.documents.arrival import file_name
 from rag_resources.documents.uploads import check_upload, keep
 from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import LocalFiles
+from rag_resources.languages.messages import _
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.models import register_model
 from tests.command_line import Outcome, call_rag, isolate
@@ -181,7 +181,10 @@ def test_the_history_of_questions_is_still_only_added_to(
 
 def test_a_tenant_is_created_once_and_listed_with_what_it_has(rag: Rag, corpus: Corpus) -> None:
     assert run(rag, "ana", "tenant", "create", "carla").out == (
-        Message.TENANT_CREATED.format(name="carla") + "\n"
+        _("Tenant {name} created. With TENANT={name}, each command works for it.").format(
+            name="carla"
+        )
+        + "\n"
     )
     again = run(rag, "ana", "tenant", "create", "carla", "--upload-hours", "24", "--json")
     assert again.json["created"] is False
@@ -199,7 +202,13 @@ def test_a_tenant_is_created_once_and_listed_with_what_it_has(rag: Rag, corpus: 
 def test_a_name_that_cannot_be_used_is_refused(rag: Rag, name: str) -> None:
     done = rag("ana", "tenant", "create", name)
     assert (done.code, done.out) == (2, "")
-    assert Message.TENANT_NAME_INVALID.format(maximum=100) in done.err
+    assert (
+        _(
+            "The name of the tenant must have between 1 and {maximum} characters, all of them "
+            "visible."
+        ).format(maximum=100)
+        in done.err
+    )
 
 
 def test_nothing_is_deleted_unconfirmed_or_of_nobody(
@@ -207,9 +216,16 @@ def test_nothing_is_deleted_unconfirmed_or_of_nobody(
 ) -> None:
     before = rows(database_url, OF_BLAS)
     done = rag("ana", "tenant", "delete", "blas")
-    assert (done.code, Message.TENANT_DELETE_UNCONFIRMED in done.err) == (2, True)
+    assert (
+        done.code,
+        _("Nothing was deleted. To delete without being asked, add --yes.") in done.err,
+    ) == (2, True)
     done = rag("ana", "tenant", "delete", "nadie", "--yes")
-    assert (done.code, Message.TENANT_UNKNOWN.format(name="nadie") in done.err) == (2, True)
+    assert (
+        done.code,
+        _("There is no tenant named “{name}”. rag tenant list shows them.").format(name="nadie")
+        in done.err,
+    ) == (2, True)
     assert rows(database_url, OF_BLAS) == before
 
 
@@ -218,4 +234,10 @@ def test_the_report_shows_every_table(rag: Rag, corpus: Corpus) -> None:
     assert done.code == 0
     assert "chunk_embeddings" in done.out
     assert "notes" in done.out
-    assert Message.TENANT_ELSEWHERE.format(hours=6) in done.err
+    assert (
+        _(
+            "What is left in caches expires within {hours} h. The notes in their source folder "
+            "and backups are not touched."
+        ).format(hours=6)
+        in done.err
+    )

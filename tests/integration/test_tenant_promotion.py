@@ -8,9 +8,9 @@ import pytest
 from psycopg import sql
 
 from rag_assets.indexing.promote_tenant import promote_tenant_job
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Access, Connection, Database
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from rag_resources.store.search import (
@@ -81,7 +81,10 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
     assert len(built) == 3
     assert done.json["ownIndexes"] is True
     assert rag("tenant", "promote", "ana").out == (
-        Message.TENANT_PROMOTED.format(name="ana", count=0) + "\n"
+        _("Tenant {name} has vector indexes of its own; {count} were built now.").format(
+            name="ana", count=0
+        )
+        + "\n"
     )
     reader = corpus.database.as_(Access.READER)
     with reader.transaction() as connection:
@@ -103,7 +106,10 @@ def test_an_unknown_tenant_is_named(corpus: Corpus, rag: Callable[..., Outcome])
     for undo in ((), ("--undo",)):
         done = rag("tenant", "promote", "nadie", *undo)
         assert (done.code, done.out) == (2, "")
-        assert Message.TENANT_UNKNOWN.format(name="nadie") in done.err
+        assert (
+            _("There is no tenant named “{name}”. rag tenant list shows them.").format(name="nadie")
+            in done.err
+        )
 
 
 def test_the_job_does_the_same(

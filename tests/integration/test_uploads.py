@@ -15,12 +15,12 @@ from rag_resources.application import Application, open_application
 from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.errors import ConflictError
-from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.documents import uploads
 from rag_resources.documents.uploads import check_upload, find_kept, keep
 from rag_resources.files import LocalFiles
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.document_list import ALWAYS
 from tests.api_server import ApiServer, serving
@@ -175,7 +175,9 @@ def test_a_repeated_request_changes_nothing(api: ApiServer, keys: dict[str, str]
     assert alias.json()["id"] == first["id"]  # the same file is the same document
     other = post(api, keys["writer"], ACTA + b"Fin.\n", "acta.txt", idempotency_key="a-1")
     assert other.status_code == HTTPStatus.CONFLICT
-    assert other.json()["error"] == Message.UPLOAD_KEY_REUSED
+    assert other.json()["error"] == _(
+        "Another file was uploaded with this Idempotency-Key. Use a new key for each file."
+    )
     renamed = post(api, keys["writer"], ACTA, "otra.txt", idempotency_key="a-1")
     assert renamed.status_code == HTTPStatus.CONFLICT
     headers = {"authorization": f"Bearer {keys['reader']}"}
@@ -224,7 +226,9 @@ def test_a_text_in_place_of_the_file_is_refused_in_words(
     form = {"file": (None, "Plan.")}
     answered = api.client.post("/v1/documents", files=form, headers=headers)
     assert answered.status_code == HTTPStatus.BAD_REQUEST
-    assert answered.json()["details"] == [f"file: {Message.API_NOT_A_FILE}"]
+    assert answered.json()["details"] == [
+        "file: " + _("the file is missing: send it with its name, as multipart/form-data")
+    ]
 
 
 def test_names_of_files_lead_nowhere(api: ApiServer, keys: dict[str, str], folder: Path) -> None:
@@ -245,7 +249,10 @@ def test_without_a_database_the_file_is_kept_and_registered_later(
         answered = post(api, keys["writer"], b"Llega con la base caida.\n", "tarde.txt")
         assert answered.status_code == HTTPStatus.ACCEPTED, answered.text
         row = answered.json()
-        assert (row["status"], row["message"]) == ("indexing_unavailable", Message.UPLOAD_KEPT)
+        assert (row["status"], row["message"]) == (
+            "indexing_unavailable",
+            _("The file is kept. It is registered and read when the database answers again."),
+        )
         shown = show(api, keys["reader"], row["id"])
         assert shown.json()["status"] == "indexing_unavailable"
     finally:

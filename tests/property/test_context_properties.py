@@ -10,7 +10,7 @@ from rag_resources.core.answers import fitted
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import count_tokens, is_blank
-from rag_resources.languages.prompts import prompt
+from rag_resources.prompts import prompt
 from tests.strategies import sentence_texts, visible_texts
 
 PASSAGES = st.lists(sentence_texts() | visible_texts(), min_size=1, max_size=6)

@@ -17,13 +17,13 @@ from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, St
 from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import RetrieverConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent, decompose
 from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.types import RetrievalResult, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import MAX_RESULTS
@@ -315,7 +315,7 @@ def test_property_15_the_question_comes_back_unchanged(
     pipeline = corpus.pipeline(
         language_model=helpful_model() if helped else None, caches=build_caches(None)
     )
-    for _ in range(2):
+    for __ in range(2):
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
         assert response.query == question
         assert response.transformed is not None
@@ -430,12 +430,16 @@ def test_property_36_what_the_user_reads_of_failures_is_the_promised_spanish(
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
     promised = {
         (): (),
-        (RetrieverName.SEMANTIC,): (Message.SEMANTIC_UNAVAILABLE,),
-        (RetrieverName.FULLTEXT,): (Message.FULLTEXT_UNAVAILABLE,),
+        (RetrieverName.SEMANTIC,): (_("Semantic search is unavailable, using keyword search"),),
+        (RetrieverName.FULLTEXT,): (_("Keyword search is unavailable, using semantic search"),),
     }
     missing = tuple(name for name in wanted if name not in working)
-    assert response.messages == (promised[missing] if working else (Message.NOTHING_RETRIEVED,))
-    assert response.error == (None if working else Message.NOTHING_RETRIEVED)
+    assert response.messages == (
+        promised[missing] if working else (_("No results could be retrieved. Please try again."),)
+    )
+    assert response.error == (
+        None if working else _("No results could be retrieved. Please try again.")
+    )
     assert response.degraded or not missing
 
 
@@ -446,7 +450,9 @@ def test_property_34_a_number_of_results_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         corpus.ask("casa", config, top_k=top_k)
-    assert caught.value.message == Message.TOP_K_RANGE.format(value=top_k, maximum=50)
+    assert caught.value.message == _(
+        "The number of passages must be between 1 and {maximum}: {value}."
+    ).format(value=top_k, maximum=50)
 
 
 # --- Migration, determinism, isolation --------------------------------------------------------
@@ -618,7 +624,7 @@ def test_property_43_an_answer_of_the_cache_is_what_a_search_would_give_now(
             with corpus.database.transaction() as connection:
                 connection.execute(CHANGES[change], (notes_[number % len(notes_)],))
         fresh = corpus.ask(question, config)
-        for _ in range(2):
+        for __ in range(2):
             answer = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
             assert answer.results == fresh.results
             assert answer.messages == fresh.messages
@@ -748,6 +754,6 @@ def test_property_44_an_answer_kept_before_a_note_expired_is_not_given_afterward
     config = finding_all(config)
     pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
     wait_until(lambda: not corpus.fetch("SELECT FROM notes WHERE expires_at > now()"))
-    for _ in range(2):
+    for __ in range(2):
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
         assert first not in {result.note_id for result in response.results}

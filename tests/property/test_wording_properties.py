@@ -1,44 +1,33 @@
 """Property 53: wording is not data. Also: what is stored of a text gives the text back."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.answers.answerers import QUOTATION_VERSION
-from rag_resources.core import messages
 from rag_resources.core.chunking_version import algorithm, chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.judging import RULES_VERSION
-from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import Baseline, judge_batch
 from rag_resources.core.query import classify, decompose
-from rag_resources.core.texts import Text, from_stored, joined, to_stored
 from rag_resources.core.types import Note
 from rag_resources.indexing.chunk import build_chunks
-from rag_resources.languages.messages import restored
-from rag_resources.languages.prompts import prompts_version
+from rag_resources.languages import messages
+from rag_resources.languages.messages import Text, _, catalogue, joined, restored, to_stored
+from rag_resources.prompts import prompts_version
 from tests.strategies import STORABLE, golden_entries, notes
-from tests.wording import SPANISH, other_wording
 
 NOW = datetime(2025, 3, 14, tzinfo=UTC)
-
-
-@contextmanager
-def worded(wording: Mapping[str, str]) -> Iterator[None]:
-    messages.bind(wording)
-    try:
-        yield
-    finally:
-        messages.bind(SPANISH)
 
 
 def fingerprint(note: Note, entries: Any, hits: Mapping[UUID, bool]) -> str:
@@ -56,36 +45,32 @@ def fingerprint(note: Note, entries: Any, hits: Mapping[UUID, bool]) -> str:
             [RULES_VERSION, QUOTATION_VERSION, prompts_version()],
             [[classify(entry.query), decompose(entry.query)] for entry in entries],
             to_stored(verdict.reason),
-            to_stored(Message.JUDGE_FAILED.format(reason=Message.TIME_IS_UP)),
+            to_stored(
+                joined(": ", [_("must not be empty"), _(SENTENCE).format(value=_(SENTENCE))])
+            ),
         ]
     )
 
 
+SENTENCE = "“{value}” is not a text"
+
+
 @given(
-    st.text(STORABLE, max_size=20),
     notes(),
     st.lists(golden_entries(), max_size=3),
     st.lists(st.booleans(), min_size=1, max_size=20),
 )
 def test_property_53_changing_the_wording_of_messages_changes_nothing_that_is_kept(
-    sign: str, content: str, entries: list[Any], found: list[bool]
+    content: str, entries: list[Any], found: list[bool]
 ) -> None:
     note = Note(UUID(int=7), "Título", content, NOW)
     hits = {UUID(int=number): hit for number, hit in enumerate(found)}
     before = fingerprint(note, entries, hits)
-    with worded(other_wording(sign)):
-        assert SPANISH["QUERY_BLANK"] != Message.QUERY_BLANK
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "operators", lambda: "en")
+        assert _(SENTENCE) == SENTENCE
         after = fingerprint(note, entries, hits)
     assert after == before
-
-
-OTHER_WORDS_FIRST = """
-from rag_resources.core import messages
-from tests.wording import other_wording
-messages.bind(other_wording("x"))
-from tests.property.test_wording_properties import fixed_fingerprint
-print(fixed_fingerprint())
-"""
 
 
 def fixed_fingerprint() -> str:
@@ -95,9 +80,19 @@ def fixed_fingerprint() -> str:
 
 
 def test_nothing_that_is_kept_took_its_words_at_import() -> None:
-    """A process whose messages were reworded before any other module was imported."""
-    command = [sys.executable, "-c", OTHER_WORDS_FIRST]
-    child = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    """A process in another language from its start."""
+    program = (
+        "from tests.property.test_wording_properties import fixed_fingerprint\n"
+        "print(fixed_fingerprint())"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "RAG_LANG": "en"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     assert child.stdout.strip() == fixed_fingerprint()
 
 
@@ -112,9 +107,9 @@ def values(texts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 TEXTS: st.SearchStrategy[Text] = st.recursive(
-    st.just(Message.QUERY_BLANK),
+    st.just(_("must not be empty")),
     lambda inner: st.one_of(
-        st.builds(lambda value: Message.PROBLEM_TEXT.format(value=value), values(inner)),
+        st.builds(lambda value: _(SENTENCE).format(value=value), values(inner)),
         st.lists(inner, max_size=3).map(lambda items: joined("; ", items)),
     ),
     max_leaves=4,
@@ -126,7 +121,7 @@ def test_what_is_stored_of_a_text_gives_it_back(text: Text) -> None:
     stored = json.loads(json.dumps(to_stored(text), allow_nan=False))
     again = restored(stored)
     assert isinstance(again, Text)
-    assert (again, again.code, again.values) == (text, text.code, text.values)
+    assert (again, again.msgid, again.values) == (text, text.msgid, text.values)
     assert to_stored(again) == to_stored(text)
 
 
@@ -139,8 +134,8 @@ def test_other_peoples_words_are_stored_as_they_are(words: str) -> None:
         assert restored(stored) == words
 
 
-def test_a_message_that_is_gone_is_still_told() -> None:
-    """Of a later version: its code and values say what there was."""
-    stored = to_stored(Message.PROBLEM_TOO_SMALL.format(value=0, ge=1))
-    assert from_stored(stored, {}) == "PROBLEM_TOO_SMALL (value: 0, ge: 1)"
-    assert from_stored(stored, {"PROBLEM_TOO_SMALL": "{other}"}).startswith("PROBLEM_TOO_SMALL (")
+def test_a_sentence_that_is_gone_is_told_in_english() -> None:
+    """Of another version."""
+    assert "{value} is gone" not in catalogue("es")
+    stored = {"message": "{value} is gone", "values": {"value": "x"}}
+    assert restored(stored) == "x is gone"

@@ -17,7 +17,7 @@ from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.types import RetrievalResult
-from rag_resources.languages.prompts import prompt
+from rag_resources.prompts import prompt
 from rag_resources.providers.embedded_use import USEEmbedder
 
 TODAY = date(2026, 11, 22)

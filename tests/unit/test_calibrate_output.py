@@ -5,11 +5,13 @@ import pytest
 from rag_resources.cli.calibrate import CLAIM_WORDS, show_calibrated
 from rag_resources.core.calibration import FEWEST, Calibrated, Measured
 from rag_resources.core.confidence import Calibration, Claim
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _, ngettext
 
 
 def test_the_hint_says_how_many_questions_are_needed() -> None:
-    assert str(FEWEST) in Message.CONFIDENCE_NONE
+    assert str(FEWEST) in _(
+        "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
+    )
 
 
 def test_if_nothing_could_be_measured_only_that_is_said(
@@ -18,7 +20,13 @@ def test_if_nothing_could_be_measured_only_that_is_said(
     """With how many questions there are; that the signals tell nothing would be a measurement."""
     made = Calibration(claims={}, questions=8, unanswerable=0)
     show_calibrated("hybrid", Calibrated(made, {}, None))
-    told = Message.CALIBRATE_UNMEASURED.format(questions=8, fewest=FEWEST)
+    told = ngettext(
+        "Nothing was measured: there is {questions} question, and at least {fewest} that are "
+        "right and {fewest} that are wrong are needed. No calibration is stored.",
+        "Nothing was measured: there are {questions} questions, and at least {fewest} that are "
+        "right and {fewest} that are wrong are needed. No calibration is stored.",
+        8,
+    ).format(questions=8, fewest=FEWEST)
     assert capsys.readouterr().out == f"{told}\n"
 
 
@@ -38,7 +46,9 @@ def test_a_claim_that_could_not_be_measured_is_named_beside_those_that_could(
     )
     measured = {Claim.RESULTS: found}
     show_calibrated("hybrid", Calibrated(made, measured, None))
-    _, unmeasured, conclusion = capsys.readouterr().out.splitlines()
+    __, unmeasured, conclusion = capsys.readouterr().out.splitlines()
     named = [words for words in CLAIM_WORDS.values() if words in unmeasured]
     assert named == [words for claim, words in CLAIM_WORDS.items() if claim != Claim.RESULTS]
-    assert conclusion == Message.CALIBRATE_NOTHING
+    assert conclusion == _(
+        "What is known of an answer does not tell whether it is right: no calibration is stored."
+    )

@@ -18,9 +18,9 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
-from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
+from rag_resources.languages.messages import _
 
 SEMANTIC, FULLTEXT = RetrieverName.SEMANTIC, RetrieverName.FULLTEXT
 
@@ -183,7 +183,7 @@ def test_all_problems_are_named_at_once() -> None:
 def nested(depth: int) -> list[Any]:
     """More levels than Python writes."""
     value: list[Any] = []
-    for _ in range(depth):
+    for __ in range(depth):
         value = [value]
     return value
 
@@ -373,9 +373,10 @@ def test_the_weight_of_the_graph_is_added_to_those_of_the_retrievers() -> None:
     assert notices(parse_retrieval({"retrievers": halves, "graph": graph}, origin="x")) == []
     more = {**halves, "windows": {"weight": 0.25}}
     (told,) = notices(parse_retrieval({"retrievers": more, "graph": graph}, origin="x"))
-    assert told == Message.NOTICE_WEIGHTS.format(
-        total="1.25", shares="semantic 0.333, windows 0.167, fulltext 0.333, graph 0.167"
-    )
+    assert told == _(
+        "The weights of the retrievers sum to {total}, not 1. Only their proportion counts: "
+        "{shares}."
+    ).format(total="1.25", shares="semantic 0.333, windows 0.167, fulltext 0.333, graph 0.167")
 
 
 def test_a_configuration_names_its_retrievers() -> None:

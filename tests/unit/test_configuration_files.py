@@ -8,7 +8,7 @@ from rag_resources.configurations import ConfigurationFiles, load_configurations
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import CONFIGURATIONS
 
 VALID = "name: mine\ndescription: Una prueba.\n"
@@ -33,7 +33,7 @@ def test_a_repeated_key_is_refused_where_it_stands(
     path = tmp_path / "mine.yaml"
     path.write_text(text, "utf-8")
     assert problems(tmp_path) == [
-        f"{path}: {Message.CONFIGURATION_DUPLICATE_KEY.format(key=key, line=line)}"
+        f"{path}: " + _("the key {key} is repeated (line {line})").format(key=key, line=line)
     ]
 
 
@@ -52,7 +52,9 @@ def test_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
     link = folder / "mine.yaml"
     link.symlink_to(secret)
     [problem] = problems(folder)
-    assert problem == Message.CONFIGURATION_LINK.format(path=link)
+    assert problem == _(
+        "{path}: is a link that leads out of the folder of configurations; copy the file into it"
+    ).format(path=link)
     assert "hash" not in problem
 
 
@@ -94,7 +96,9 @@ def test_wrong_names_are_told_with_the_other_problems_of_a_file(tmp_path: Path) 
         "utf-8",
     )
     name, model, key = problems(tmp_path)
-    assert name == f"{wrong}: {Message.CONFIGURATION_NAME.format(stem='wrong', name='other')}"
+    assert name == f"{wrong}: " + _(
+        "name: must be the name of the file (“{stem}”), not “{name}”"
+    ).format(stem="wrong", name="other")
     assert model.startswith(f"{wrong}: línea 4: retrieval.model: «e5_smal» no es una de")
     assert key.startswith(f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida")
 

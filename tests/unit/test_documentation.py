@@ -20,8 +20,8 @@ from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.experiment import expand, parse_experiment
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.messages import Message
 from rag_resources.core.windows import WindowsConfig
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -119,12 +119,12 @@ def test_the_commands_that_a_page_names_exist_with_their_options(page: Path) -> 
 
 def test_the_messages_of_the_docs_are_those_of_the_product() -> None:
     for message in (
-        Message.SEMANTIC_UNAVAILABLE,
-        Message.FULLTEXT_UNAVAILABLE,
-        Message.PARTIAL_RESULTS,
-        Message.CONFIGURATION_FALLBACK,
-        Message.NOTHING_RETRIEVED,
-        Message.CONNECTION_ERROR,
+        _("Semantic search is unavailable, using keyword search"),
+        _("Keyword search is unavailable, using semantic search"),
+        _("Partial search completed (time limit exceeded)"),
+        _("Invalid configuration, using default values"),
+        _("No results could be retrieved. Please try again."),
+        _("Connection error. Please try again later."),
     ):
         assert f"| {message} |" in ASKING
 

@@ -142,7 +142,11 @@ def test_without_openvino_one_error_says_what_to_use(
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ModelMissingError) as raised:
         OpenVinoEncoder(weights, DIGEST)
-    assert raised.value.message.code == "OPENVINO_MISSING"
+    assert (
+        raised.value.message.msgid
+        == "The embedded model e5_small has no runtime on this computer (macOS on Intel). Install "
+        "Ollama (https://ollama.com) and put one of its models into EMBEDDING_MODELS."
+    )
 
 
 def _embed_in_child(connection: "multiprocessing.connection.Connection") -> None:

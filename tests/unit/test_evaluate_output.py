@@ -8,8 +8,8 @@ import pytest
 from rag_resources.cli.evaluate import SHOWN_QUESTIONS, show_missed
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResult
+from rag_resources.languages.messages import _
 
 WANTED, OTHER = UUID(int=1), UUID(int=2)
 
@@ -29,7 +29,7 @@ def test_missed_questions_are_named_with_what_came_first(
     assert capsys.readouterr().out == ""
     show_missed([outcome("¿Sí?", WANTED), outcome("¿Y no?", OTHER)])
     shown = capsys.readouterr().out
-    assert Message.EVALUATE_MISSED.format(count=1) in shown
+    assert _("Without a relevant note among the first ten: {count}.").format(count=1) in shown
     assert "¿Y no?" in shown
     assert re.search(r"¿Y no\? +El pozo", shown)
     assert "¿Sí?" not in shown
@@ -39,4 +39,4 @@ def test_of_many_missed_questions_the_first_are_named(capsys: pytest.CaptureFixt
     show_missed([outcome(f"¿Número {number}?", OTHER) for number in range(SHOWN_QUESTIONS + 1)])
     shown = capsys.readouterr().out
     assert shown.count("¿Número") == SHOWN_QUESTIONS
-    assert Message.EVALUATE_MISSED_SHOWN.format(shown=SHOWN_QUESTIONS) in shown
+    assert _("{shown} are shown; all with --json.").format(shown=SHOWN_QUESTIONS) in shown

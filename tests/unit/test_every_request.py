@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from rag_resources.api.middleware import EveryRequest
-from rag_resources.core.messages import Message as Said
+from rag_resources.languages.messages import _
 
 SECRET = "la clave de la caja"
 
@@ -48,7 +48,7 @@ def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_it() -> None:
     headers = dict(start["headers"])
     assert headers[b"content-type"] == b"application/problem+json"
     problem = json.loads(body["body"])
-    assert problem["error"] == Said.API_INTERNAL
+    assert problem["error"] == _("Internal server error. Please try again later.")
     assert problem["requestId"] == headers[b"x-request-id"].decode()
     assert SECRET not in str((problem, logs))
     crashed = next(entry for entry in logs if entry["event"] == "request_crashed")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.files import LocalFiles, ObjectFiles, make_private, open_files, write_atomically
+from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
 SECRET = "a-secret-key"
@@ -133,7 +133,13 @@ def test_a_bucket_that_refuses_is_told_without_keys(bucket: Bucket) -> None:
 def test_a_url_that_names_no_place_is_refused(url: str) -> None:
     with pytest.raises(InvalidConfigurationError) as refused:
         load_settings(files_url=url)
-    assert refused.value.problems == [f"FILES_URL: {Message.SETTINGS_FILES_URL}"]
+    assert refused.value.problems == [
+        "FILES_URL: "
+        + _(
+            "must be file:///folder, s3://bucket/prefix, gs://bucket/prefix or "
+            "az://container/prefix, without credentials: these go in the environment"
+        )
+    ]
 
 
 def test_files_are_kept_beside_the_embedded_database_or_where_it_is_said(tmp_path: Path) -> None:

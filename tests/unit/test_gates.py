@@ -17,11 +17,11 @@ from rag_resources.core.comparison import HITS, Inferiority
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState
-from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.gates import Against, Gates
 from rag_resources.evaluation.summary import GATE_WORDS, comparison_table
+from rag_resources.languages.messages import _
 from tests.stored_evaluations import stored
 
 HIT_RATES = {0.5: GateState.FAIL, 0.86: GateState.INCONCLUSIVE, 1.0: GateState.PASS}
@@ -100,13 +100,10 @@ def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None
     gates = Gates(evaluation, GateConfig(), against(0, 0), CURRENT)
     checks = (hit_rate_result, settled_result, latency_result, regression_result)
     assert [check(gates).passed for check in checks] == [False] * 4
-    assert str(hit_rate_result(gates).description).startswith(Message.GATE_DISTURBED)
-    assert (
-        comparison_table([evaluation], GateConfig(), {evaluation.evaluation_id: CURRENT}).rows[0][
-            -1
-        ]
-        == Message.GATE_DISTURBED
-    )
+    assert str(hit_rate_result(gates).description).startswith(_("disturbed"))
+    assert comparison_table([evaluation], GateConfig(), {evaluation.evaluation_id: CURRENT}).rows[
+        0
+    ][-1] == _("disturbed")
     for check in (latency_result, regression_result):
         assert "preguntas a las que les faltó alguna etapa, también al repetirlas: 2" in str(
             check(gates).description
@@ -137,7 +134,12 @@ def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
         assert said
         assert f"su evaluación del {moment}" in said
         assert "«una»" not in said
-    assert Message.COMPARE_FLIPS.format(lost=40, gained=0) in regression_result(gates).description
+    assert (
+        _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(
+            lost=40, gained=0
+        )
+        in regression_result(gates).description
+    )
     other = Gates(evaluation, GateConfig(), against(40, 0), CURRENT)
     assert "«otra», que sirve" in str(regression_result(other).description)
 
@@ -145,4 +147,6 @@ def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
     gates = Gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
-    assert regression_result(gates).description == Message.REGRESSION_NOTHING
+    assert regression_result(gates).description == _(
+        "There is no other evaluation, that of what serves, to compare with."
+    )

@@ -26,9 +26,9 @@ from rag_resources.core.golden_drafts import (
     draft,
     without_drafts,
 )
-from rag_resources.core.messages import Message
+from rag_resources.core.likely import likely_language
 from rag_resources.ingestion.survey import survey
-from rag_resources.languages.likely import likely_language
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.models import ModelContents
 from tests.command_line import Outcome, call_rag, isolate
@@ -72,14 +72,22 @@ def test_it_writes_settings_and_drafts_and_starts_nothing(
     assert settings.first_month == "2025-01"
     rows = json.loads((tmp_path / "preguntas.json").read_text())["entries"]
     assert sorted(row["relevantNotes"][0] for row in rows) == ["a", "b", "c"]
-    for said in ("latin.md", "fecha: «ayer» no es una fecha", ".pdf (1)", Message.INIT_NEXT):
+    for said in (
+        "latin.md",
+        "fecha: «ayer» no es una fecha",
+        ".pdf (1)",
+        _(
+            "Next step: “rag run”. It evaluates, too, if there are answered questions; you can "
+            "answer them before or later."
+        ),
+    ):
         assert said in done.out
 
 
 def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folder: Path) -> None:
     done = rag("init", folder, "--dry-run")
     modified = datetime.fromtimestamp((folder / "c.txt").stat().st_mtime, UTC)
-    given = Message.UNDATED_FROM_CHANGE.format(date=modified)
+    given = _("{date:%Y-%m-%d}, when the file was changed").format(date=modified)
     (row,) = (line.split() for line in done.out.splitlines() if given in line)
     assert row[0] == "c"  # As `rag notes` and `rag run` name it.
     [undated] = rag("init", folder, "--dry-run", "--json").json["undated"]
@@ -104,7 +112,11 @@ def test_a_note_from_long_before_the_others_is_told_because_it_costs_time(
 ) -> None:
     assert "--first-month" not in rag("init", folder, "--dry-run").err
     (folder / "1998-03-06-repertorio.md").write_text("El coro estrena el motete.", "utf-8")
-    told = Message.INIT_LONG_GAP.format(before="1998-03", after="2025-01", count=1)
+    told = _(
+        "Between {before} and {after} there is no note, and each run goes over those months too, "
+        "so it takes longer. With “--first-month {after}” it does not; the earlier notes "
+        "({count}) are stored and found, but whole."
+    ).format(before="1998-03", after="2025-01", count=1)
     assert told in rag("init", folder, "--dry-run").err
 
 
@@ -113,7 +125,13 @@ def test_a_note_of_the_future_is_told_without_advice_that_is_refused(
 ) -> None:
     (folder / "2099-03-06-errata.md").write_text("El coro estrena el motete.", "utf-8")
     told = rag("init", folder, "--dry-run").err
-    assert Message.INIT_FUTURE.format(count=1) in told
+    assert (
+        _(
+            "Notes with a date in the future: {count}. No run processes them until their month "
+            "comes: they are found, but whole. If the date is wrong, correct it in its file."
+        ).format(count=1)
+        in told
+    )
     assert "--first-month" not in told
 
 
@@ -121,7 +139,13 @@ def test_a_field_that_another_one_of_the_record_stands_for_is_told(rag: Rag, fol
     record = {"id": "k", "texto": "a", "content": "b", "fecha": "2025-01-01"}
     (folder / "otras.jsonl").write_text(json.dumps(record), "utf-8")
     told = rag("init", folder, "--dry-run").err
-    assert Message.INIT_DOUBLED.format(name="texto") in told
+    assert (
+        _(
+            "The field “{name}” becomes metadata, because the same record has another one with "
+            "the same meaning."
+        ).format(name="texto")
+        in told
+    )
 
 
 def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:
@@ -279,14 +303,35 @@ def test_the_next_step_is_the_file_that_names_another_folder(
     other.mkdir()
     (other / "d.md").write_text(SPANISH)
     told = rag("init", tmp_path / "mis notas" / ".." / "otras")
-    assert Message.INIT_NEXT_LINES in told.out
-    assert Message.INIT_NEXT not in told.out
+    assert (
+        _("Next step: put those lines into .env, or repeat with --force; then “rag run”.")
+        in told.out
+    )
+    assert (
+        _(
+            "Next step: “rag run”. It evaluates, too, if there are answered questions; you can "
+            "answer them before or later."
+        )
+        not in told.out
+    )
     assert f"NOTES_SOURCE={other}" in told.err
-    assert Message.INIT_NEXT in rag("init", other, "--force").out
+    assert (
+        _(
+            "Next step: “rag run”. It evaluates, too, if there are answered questions; you can "
+            "answer them before or later."
+        )
+        in rag("init", other, "--force").out
+    )
 
 
 def test_front_matter_that_is_not_closed_is_named(rag: Rag, folder: Path) -> None:
     """A line of dashes above a text is none."""
     (folder / "abierta.md").write_text(f"---\nfecha: 2025-01-10\n{SPANISH}\n")
     (folder / "raya.md").write_text(f"---\nHoy: {SPANISH}\n")
-    assert Message.INIT_UNCLOSED.format(notes="abierta") in rag("init", folder, "--dry-run").err
+    assert (
+        _(
+            "They begin with “---” and a field but do not close it, so that their header is read "
+            "as text: {notes}. Close it with another line “---”."
+        ).format(notes="abierta")
+        in rag("init", folder, "--dry-run").err
+    )

@@ -14,7 +14,7 @@ from rag_assets.instance_file import (
     provide_instance_file,
 )
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 ROOT = Path(__file__).parents[2]
 EARLIER = ROOT / "tests" / "data" / "dagster_defaults"
@@ -48,7 +48,7 @@ def test_the_default_is_written_where_there_is_none(path: Path) -> None:
 
 def test_a_file_of_the_users_own_is_never_touched(path: Path) -> None:
     written(path, OWN)
-    for _ in range(2):
+    for __ in range(2):
         assert provide(path) == []
         assert path.read_text("utf-8") == OWN
 
@@ -65,7 +65,12 @@ def test_a_newer_default_is_told_once_and_not_forced(path: Path) -> None:
     """The notice is for users with their own file, and names both files."""
     written(path, OWN)
     (path.parent.parent / RECORD).write_text(digest(b"an older default"), "utf-8")
-    assert provide(path) == [Message.INSTANCE_FILE_OWN.format(path=path, default=DEFAULT)]
+    assert provide(path) == [
+        _(
+            "{path} is yours and is left alone. The product's Dagster configuration has changed: "
+            "compare it with {default}. This notice is not repeated."
+        ).format(path=path, default=DEFAULT)
+    ]
     assert provide(path) == []
     assert path.read_text("utf-8") == OWN
 
@@ -75,7 +80,12 @@ def test_an_older_default_that_nobody_changed_is_replaced(path: Path) -> None:
     older = "telemetry:\n  enabled: false\n"
     written(path, older)
     (path.parent.parent / RECORD).write_text(digest(older.encode()), "utf-8")
-    assert provide(path) == [Message.INSTANCE_FILE_REPLACED.format(path=path)]
+    assert provide(path) == [
+        _(
+            "{path} was brought up to date: it was an earlier version, unchanged, of the "
+            "product's own."
+        ).format(path=path)
+    ]
     assert path.read_bytes() == DEFAULT.read_bytes()
     assert provide(path) == []
 
@@ -88,7 +98,16 @@ def test_the_defaults_of_earlier_versions_are_recognised(path: Path) -> None:
     for copy in copies:
         path.write_bytes(copy)
         is_current = copy == DEFAULT.read_bytes()
-        notices = [] if is_current else [Message.INSTANCE_FILE_REPLACED.format(path=path)]
+        notices = (
+            []
+            if is_current
+            else [
+                _(
+                    "{path} was brought up to date: it was an earlier version, unchanged, of the "
+                    "product's own."
+                ).format(path=path)
+            ]
+        )
         assert provide(path) == notices
         assert path.read_bytes() == DEFAULT.read_bytes()
 
@@ -118,4 +137,7 @@ def test_a_home_that_cannot_be_used_is_told(path: Path) -> None:
     path.parent.write_text("a file in the place of the folder", "utf-8")
     with pytest.raises(InvalidParameterError) as refused:
         provide(path)
-    assert refused.value.message == Message.INSTANCE_FILE_UNUSABLE.format(path=path)
+    assert refused.value.message == _(
+        "{path} cannot be read or written. Check the permissions or choose another folder in "
+        "DAGSTER_HOME."
+    ).format(path=path)

@@ -8,10 +8,9 @@ import dagster as dg
 import pytest
 
 from rag_assets.labels import labelled, stage_times
-from rag_resources.core.messages import METRIC_WORDS
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.languages.files import read
-from rag_resources.languages.labels import label
+from rag_resources.languages.labels import METRIC_WORDS, label
 from rag_resources.languages.messages import OPERATORS
 
 ROOT = Path(__file__).parents[2]

@@ -1,90 +1,148 @@
-"""The catalogue of messages: its codes, their wording in each language, and texts made of them."""
+"""Sentences in the code, their translations, and texts made of them."""
 
 import copy
 import os
 import pickle
-import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
 import pytest
+from babel.messages.extract import extract_from_file
+from babel.messages.pofile import read_po
 
-from rag_resources.core import messages
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import (
     InvalidConfigurationError,
     InvalidParameterError,
     InvalidQueryError,
 )
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Place
-from rag_resources.core.texts import MessageFormatter, Text, joined
+from rag_resources.core.query import check_language
 from rag_resources.core.validation import validated
-from rag_resources.languages.files import LANGUAGES, names, read
-from rag_resources.languages.formats import ReaderFormatter, day
-from rag_resources.languages.messages import OPERATORS, check_language, render, wording
+from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.formats import day
+from rag_resources.languages.messages import (
+    OPERATORS,
+    Text,
+    _,
+    catalogue,
+    joined,
+    ngettext,
+    render,
+    restored,
+    to_stored,
+)
 from rag_resources.retrieval.notices import parts_in_words
 
 ROOT = Path(__file__).parents[2]
+MAPPINGS = {
+    each["pattern"].removeprefix("**"): (each["method"], each)
+    for each in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["babel"]["mappings"]
+}
+TRANSLATED = ("es", "fr")
 
 
-def placeholders(template: str) -> set[str | None]:
-    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+def sentences(path: Path) -> Iterator[str]:
+    """Yield the English sentences of a file, as `make messages` finds them."""
+    method, options = MAPPINGS[path.suffix]
+    options = {name: str(value) for name, value in options.items()}
+    for _line, found, *_others in extract_from_file(method, path, options=options):
+        yield found if isinstance(found, str) else found[0]
 
 
-def test_every_message_is_used() -> None:
-    """By its name, in some module or template."""
+@cache
+def in_the_code() -> frozenset[str]:
     files = (
         path
         for package in ("rag_resources", "rag_assets")
-        for suffix in ("py", "html", "js")
-        for path in (ROOT / package).rglob(f"*.{suffix}")
-        if path != ROOT / "rag_resources/core/messages.py"
+        for path in (ROOT / package).rglob("*.*")
+        if path.suffix in MAPPINGS
     )
-    words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8"))}
-    names = [name for name in vars(Message) if name.isupper()]
-    assert names
-    assert [name for name in names if name not in words] == []
+    return frozenset(each for path in files for each in sentences(path))
 
 
-def test_every_code_has_its_wording_in_spanish() -> None:
-    """Or the package cannot be imported; the error names the codes."""
-    with pytest.raises(ValueError, match="QUERY_BLANK"):
-        messages.bind({code: text for code, text in wording("es").items() if code != "QUERY_BLANK"})
-    with pytest.raises(ValueError, match="NO_SUCH_CODE"):
-        messages.bind({**wording("es"), "NO_SUCH_CODE": ""})
-    assert set(wording("es")) == set(Message.__annotations__)
-    assert wording("es")["QUERY_BLANK"] == Message.QUERY_BLANK
+def placeholders(template: str) -> set[str]:
+    return {name for _literal, name, *_rest in Formatter().parse(template) if name}
 
 
-@pytest.mark.parametrize("language", LANGUAGES[1:])
-def test_what_readers_of_answers_see_is_in_every_language(language: str) -> None:
-    """The file `answers.toml` has the same codes everywhere, in the same order."""
-    assert list(read(language, "messages/answers.toml")) == list(
-        read("es", "messages/answers.toml")
-    )
+def test_every_sentence_is_in_spanish_and_no_other() -> None:
+    """`make messages` brings the file up to date; the translation is for a person."""
+    assert len(in_the_code()) > 300
+    assert catalogue("es").keys() == in_the_code()
 
 
-@pytest.mark.parametrize("language", LANGUAGES[1:])
-def test_what_the_page_says_is_in_every_language(language: str) -> None:
-    assert list(read(language, "messages/page.toml")) == list(read("es", "messages/page.toml"))
+READ_WITH_ANSWERS = [
+    "rag_resources/api/page/*.*",
+    "rag_resources/application/confidence.py",
+    "rag_resources/application/wiring.py",
+    "rag_resources/cli/answer.py",
+    "rag_resources/cli/retrieve.py",
+    "rag_resources/cli/running.py",
+    "rag_resources/core/answers.py",
+    "rag_resources/core/configuration.py",
+    "rag_resources/core/filters.py",
+    "rag_resources/core/fusion_config.py",
+    "rag_resources/core/query.py",
+    "rag_resources/core/retrievers.py",
+    "rag_resources/core/validation.py",
+    "rag_resources/retrieval/**/*.py",
+    "rag_resources/store/models.py",
+]
+"""Modules whose sentences reach readers of answers."""
+FOR_OPERATORS = {
+    "overlap_tokens must be less than max_tokens",
+    "min_tokens must be less than max_tokens",
+    "must be min <= target <= max, min < max and overlap < max",
+    "The model “{model}” gives vectors of {found} components, and the stored ones have {expected}.",
+    "The model “{model}” has other weights, prefixes or another dimension than when it was "
+    "registered. Give it another name to index with it while the former one goes on serving.",
+}
 
 
-def test_what_the_scripts_of_the_page_say_is_in_the_catalogue() -> None:
-    scripts = (ROOT / "rag_resources/api/page").glob("*.js")
-    codes = {
-        code for path in scripts for code in re.findall(r'"([A-Z]+_[A-Z_]+)"', path.read_text())
+def test_what_readers_of_answers_see_is_in_french() -> None:
+    read = {
+        each
+        for pattern in READ_WITH_ANSWERS
+        for path in ROOT.glob(pattern)
+        if path.suffix in MAPPINGS
+        for each in sentences(path)
     }
-    assert len(codes) > 30
-    assert codes - set(wording("es")) == set()
+    assert len(read) > 60
+    assert sorted(read - FOR_OPERATORS - catalogue("fr").keys()) == []
 
 
-@pytest.mark.parametrize("language", OPERATORS)
-def test_operators_read_every_message_in_their_language(language: str) -> None:
-    assert wording(language).keys() == wording("es").keys()
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_catalogue_is_read_as_babel_reads_it(language: str) -> None:
+    path = ROOT / "rag_resources/languages" / language / "messages.po"
+    with path.open("rb") as file:
+        entries = [each for each in read_po(file, locale=language) if each.id]
+    assert not any(each.fuzzy for each in entries)
+    strings = {
+        (each.id if isinstance(each.id, str) else each.id[0]): (
+            (each.string,) if isinstance(each.string, str) else tuple(each.string)
+        )
+        for each in entries
+    }
+    assert catalogue(language) == {msgid: forms for msgid, forms in strings.items() if all(forms)}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_placeholders_are_the_same_in_every_language(language: str) -> None:
+    differ = {
+        msgid: form
+        for msgid, forms in catalogue(language).items()
+        for form in forms
+        if "{fusion:" not in msgid  # an example of what a person writes
+        if not placeholders(form) <= placeholders(msgid) | {"count"}
+        or (len(forms) == 1 and placeholders(form) != placeholders(msgid))
+    }
+    assert differ == {}
 
 
 @pytest.mark.parametrize(
@@ -105,107 +163,46 @@ def test_operators_choose_their_language(
         check=True,
     )
     assert done.stdout.startswith(said)
+    assert set(OPERATORS) == {"es", "en"}
 
 
-READ_WITH_ANSWERS = [
-    "rag_assets/serving/retrieve.py",
-    "rag_resources/application/confidence.py",
-    "rag_resources/application/wiring.py",
-    "rag_resources/cli/answer.py",
-    "rag_resources/cli/retrieve.py",
-    "rag_resources/cli/running.py",
-    "rag_resources/core/answers.py",
-    "rag_resources/core/configuration.py",
-    "rag_resources/core/filters.py",
-    "rag_resources/core/fusion_config.py",
-    "rag_resources/core/retrievers.py",
-    "rag_resources/core/validation.py",
-    "rag_resources/languages/messages.py",
-    "rag_resources/retrieval/**/*.py",
-    "rag_resources/store/models.py",
-]
-"""Modules whose messages reach readers of answers."""
-FOR_OPERATORS = {
-    "OVERLAP_TOO_LARGE",
-    "MINIMUM_TOO_LARGE",
-    "STRUCTURE_SIZES",
-    "WINDOW_STRIDE_TOO_LARGE",  # settings of indexing
-    "EMBEDDING_DIMENSION",  # only in the log
-    "MODEL_CHANGED",  # only in indexing
-}
-OF_A_FORM = ("HELP_", "FIELD_", "JOB_", "EXAMPLE_")
-"""The help pages and the launchpad are in Spanish."""
-
-
-def test_what_readers_of_answers_see_is_in_the_file_of_every_language() -> None:
-    named = {
-        code
-        for pattern in READ_WITH_ANSWERS
-        for path in ROOT.glob(pattern)
-        for code in re.findall(r"Message\.([A-Z][A-Z_0-9]+)", path.read_text("utf-8"))
-        if not code.startswith(OF_A_FORM)
-    }
-    assert len(named) > 60
-    missing = named - FOR_OPERATORS - read("es", "messages/answers.toml").keys()
-    assert missing == set()
-
-
-@pytest.mark.parametrize("language", LANGUAGES[1:])
-def test_placeholders_are_the_same_in_every_language(language: str) -> None:
-    spanish = wording("es")
-    differ = {
-        code: placeholders(template) ^ placeholders(spanish[code])
-        for code, template in wording(language).items()
-        if placeholders(template) != placeholders(spanish[code])
-    }
-    assert differ == {}
+ONE, MANY = "{queries} question", "{queries} questions"
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(0, "Hay 0 notas."), (1, "Hay 1 nota."), (2, "Hay 2 notas.")]
+    ("count", "spanish", "french"),
+    [
+        (0, "0 preguntas", "0 question"),
+        (1, "1 pregunta", "1 question"),
+        (2, "2 preguntas", "2 questions"),
+    ],
 )
-def test_a_template_chooses_between_singular_and_plural(count: int, told: str) -> None:
-    template = "Hay {count:# nota|# notas}."
-    assert MessageFormatter().format(template, count=count) == told
-    assert ReaderFormatter("es").format(template, count=count) == told
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_choice_has_two_parts(language: str) -> None:
-    specs = [
-        spec
-        for template in wording(language).values()
-        for _, _, spec, _ in Formatter().parse(template)
-        if spec and "|" in spec
-    ]
-    assert all(spec.count("|") == 1 for spec in specs)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_file_has_one_message_a_line(language: str) -> None:
-    """So a change of a message is a change of its line, and the code is found by searching."""
-    for name in names(language, "messages"):
-        path = ROOT / "rag_resources/languages" / language / "messages" / name
-        lines = [
-            line
-            for line in path.read_text("utf-8").splitlines()
-            if line.strip() and not line.startswith("#")
-        ]
-        assert [line.partition(" = ")[0] for line in lines] == list(
-            read(language, f"messages/{name}")
-        )
+def test_a_sentence_chooses_between_singular_and_plural(
+    count: int, spanish: str, french: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {
+        "es": {ONE: ("{queries} pregunta", "{queries} preguntas")},
+        "fr": {ONE: ("{queries} question", "{queries} questions")},
+        "en": {},
+    }
+    monkeypatch.setattr("rag_resources.languages.messages.catalogue", own.__getitem__)
+    said = ngettext(ONE, MANY, count).format(queries=count)
+    for text in (said, restored(to_stored(said))):
+        assert text == spanish
+        assert render(text, "fr") == french
+        assert render(text, "en") == (f"{count} question" if count == 1 else f"{count} questions")
 
 
 def test_the_choices_of_a_field_are_listed_in_the_language() -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
-        validated(RetrievalConfig, {"unit": "azar"}, "x")
+        validated(RetrievalConfig, {"tie_break": "azar"}, "x")
     for language, said in {
-        "es": "La configuración no es válida (x):\n  - unit: «azar» no es una de las "
-        "opciones: 'chunks' o 'notes'",
-        "fr": "La configuration n'est pas valide (x) :\n  - unit: « azar » ne fait pas partie "
-        "des options : 'chunks' ou 'notes'",
-        "en": "The configuration is not valid (x):\n  - unit: “azar” is not one of the "
-        "options: 'chunks' or 'notes'",
+        "es": "La configuración no es válida (x):\n  - tie_break: «azar» no es una de las "
+        "opciones: 'chunk_id' o 'recency'",
+        "fr": "La configuration n'est pas valide (x) :\n  - tie_break: « azar » ne fait pas partie "
+        "des options : 'chunk_id' ou 'recency'",
+        "en": "The configuration is not valid (x):\n  - tie_break: “azar” is not one of the "
+        "options: 'chunk_id' or 'recency'",
     }.items():
         assert render(caught.value.message, language) == said
 
@@ -218,12 +215,12 @@ def test_the_place_of_a_passage_is_told_in_the_language() -> None:
 
 
 def test_numbers_and_dates_are_written_as_in_the_language() -> None:
-    """A number whose template gives its decimals; what a reader types back stays as it is."""
-    scores = Message.RETRIEVED_RERANKED.format(before=0.5, score=0.25)
+    """A number whose sentence gives its decimals; what a reader types back stays as it is."""
+    scores = _("fusion {before:.3f}, re-ranking {score:.3f}").format(before=0.5, score=0.25)
     assert render(scores, "es") == "fusión 0,500, reordenación 0,250"
     assert render(scores, "fr") == "fusion 0,500, reclassement 0,250"
     assert render(scores, "en") == "fusion 0.500, re-ranking 0.250"
-    took = Message.PASSAGES_FOUND.format(count=1234, latency_ms=12345.6)
+    took = _("Passages: {count}, in {latency_ms:.0f} ms").format(count=1234, latency_ms=12345.6)
     assert render(took, "es") == "Pasajes: 1234, en 12.346 ms"
     assert render(took, "fr") == "Passages : 1234, en 12\u202f346 ms"
     assert render(took, "en") == "Passages: 1234, in 12,346 ms"
@@ -242,47 +239,51 @@ def test_a_language_that_nobody_is_answered_in_is_refused() -> None:
         check_language("de")
 
 
+TOO_SMALL = "{value} is less than the minimum, {ge}"
+
+
 def test_a_text_is_made_anew_in_another_language() -> None:
-    text = Message.PROBLEM_TOO_SMALL.format(value="«0»", ge=1)
+    text = _(TOO_SMALL).format(value="«0»", ge=1)
     assert text == "«0» es menor que el mínimo, 1"
-    assert (text.code, text.values) == ("PROBLEM_TOO_SMALL", {"value": "«0»", "ge": 1})
+    assert (text.msgid, text.values) == (TOO_SMALL, {"value": "«0»", "ge": 1})
     assert render(text, "es") == text
     assert render(text, "en") == "«0» is less than the minimum, 1"
     assert render(text, "fr-CA") == "«0» est inférieur au minimum, 1"
 
 
 def test_texts_inside_a_text_are_made_anew_too() -> None:
-    inner = Message.PROBLEM_TOO_MANY.format(max_length=3)
-    outer = joined(": ", ["tags", inner]) + " (" + Message.PROBLEM_EMPTY + ")"
+    inner = _("has more than {max_length} values").format(max_length=3)
+    outer = joined(": ", ["tags", inner]) + " (" + _("must not be empty") + ")"
     assert outer == "tags: tiene más de 3 valores (no puede estar vacío)"
     assert render(outer, "en") == "tags: has more than 3 values (must not be empty)"
 
 
-def test_what_a_language_lacks_stays_in_spanish() -> None:
-    operators = Message.GATE_PASS
+def test_what_a_language_lacks_is_told_as_operators_read_it() -> None:
+    operators = _("passes")
     assert render(operators, "fr") == operators == "pasa"
-    assert render(Message.QUERY_BLANK, "tlh") == Message.QUERY_BLANK
+    assert render(_("must not be empty"), "tlh") == "no puede estar vacío"
     assert render("the server's own words", "fr") == "the server's own words"
 
 
-def test_a_text_keeps_its_code_when_copied() -> None:
+def test_a_text_keeps_its_sentence_when_copied() -> None:
     """Errors cross processes, and Dagster copies metadata."""
-    text = Message.PROBLEM_TOO_SMALL.format(value=0, ge=1)
+    text = _(TOO_SMALL).format(value=0, ge=1)
     for again in (pickle.loads(pickle.dumps(text)), copy.copy(text), copy.deepcopy(text)):
         assert isinstance(again, Text)
-        assert (again, again.code, again.values) == (text, text.code, text.values)
+        assert (again, again.msgid, again.values) == (text, text.msgid, text.values)
 
 
-def test_an_error_carries_code_and_values() -> None:
-    error = InvalidQueryError(Message.QUERY_TOO_LONG.format(length=3_000, maximum=2_000))
-    assert (error.code, error.values) == ("QUERY_TOO_LONG", {"length": 3_000, "maximum": 2_000})
+def test_an_error_carries_its_sentence_and_values() -> None:
+    sentence = "The question has {length} characters; the maximum is {maximum}."
+    error = InvalidQueryError(_(sentence).format(length=3_000, maximum=2_000))
+    assert (error.msgid, error.values) == (sentence, {"length": 3_000, "maximum": 2_000})
     assert render(error.message, "en") == "The question has 3000 characters; the maximum is 2000."
 
 
-def test_an_error_with_problems_has_the_headlines_code() -> None:
-    problem = joined(": ", ["top_k", Message.PROBLEM_EMPTY])
-    error = InvalidConfigurationError(Message.INVALID_FILTERS, [problem])
-    assert error.code == "INVALID_FILTERS"
+def test_an_error_with_problems_has_the_headlines_sentence() -> None:
+    problem = joined(": ", ["top_k", _("must not be empty")])
+    error = InvalidConfigurationError(_("The filters are not valid:"), [problem])
+    assert error.msgid == "The filters are not valid:"
     assert error.values == {"problems": (problem,)}
     assert render(error.message, "en") == "The filters are not valid:\n  - top_k: must not be empty"
-    assert InvalidQueryError("the server's own words").code is None
+    assert InvalidQueryError("the server's own words").msgid is None

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rag_resources.core.documents import Page, PageFailure, Route
-from rag_resources.core.messages import Message
 from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.pdf import PdfReader
+from rag_resources.languages.messages import _
 from tests.pdf_files import draw_picture, kinds, pdf_of
 from tests.tesseract import ANSWER, program
 
@@ -38,7 +38,19 @@ def test_a_page_without_text_is_recognised_with_its_places(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("code", "message"),
-    [("sys.exit(1)", Message.OCR_FAILED), ("time.sleep(30)", Message.OCR_TIMEOUT)],
+    [
+        (
+            "sys.exit(1)",
+            _(
+                "The recognition of the text (OCR) of a page failed. Check that “tesseract” works "
+                "and has the data of the language “{languages}”."
+            ),
+        ),
+        (
+            "time.sleep(30)",
+            _("The recognition of the text (OCR) of a page took more than {seconds:g} s."),
+        ),
+    ],
 )
 def test_a_page_that_cannot_be_recognised_fails_alone(
     tmp_path: Path, code: str, message: str
@@ -46,7 +58,7 @@ def test_a_page_that_cannot_be_recognised_fails_alone(
     scanned, written = read(program(tmp_path, code))
 
     assert isinstance(scanned, PageFailure)
-    assert scanned.code == message.code  # type: ignore[attr-defined]
+    assert scanned.reason.msgid == message.msgid  # type: ignore[attr-defined]
     assert isinstance(written, Page)
 
 

@@ -8,9 +8,9 @@ from PIL import Image
 
 from rag_resources.core.documents import Page
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
 from rag_resources.documents.pdf_places import PdfFile, is_same_text
+from rag_resources.languages.messages import _
 from tests.pdf_files import HEIGHT, PROSE, WIDTH, draw_lines, pdf_of, read, wrapped
 
 
@@ -68,4 +68,9 @@ def test_a_page_that_does_not_exist_is_refused() -> None:
         for number in (0, 2):
             with pytest.raises(InvalidSourceError) as refused:
                 opened.picture(number)
-            assert refused.value.code == Message.PDF_PAGE_UNREADABLE.code
+            assert (
+                refused.value.msgid
+                == _(
+                    "Page {number} of the PDF cannot be read: it is damaged. The others are read."
+                ).msgid
+            )

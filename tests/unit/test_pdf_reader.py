@@ -8,9 +8,9 @@ import pytest
 
 from rag_resources.core.documents import Page, PageFailure, Route
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.documents.pdf import REVISION, PdfReader
 from rag_resources.documents.pdf_text import decode_words
+from rag_resources.languages.messages import _
 from tests.pdf_files import (
     HEIGHT,
     PROSE,
@@ -218,7 +218,7 @@ def test_a_page_with_only_an_image_needs_ocr_and_an_empty_one_does_not() -> None
 
     assert isinstance(scanned, Page)
     assert isinstance(empty, Page)
-    assert (scanned.route, scanned.notices) == (Route.NONE, (Message.PAGE_NEEDS_OCR.code,))
+    assert (scanned.route, scanned.notices) == (Route.NONE, ("PAGE_NEEDS_OCR",))
     assert scanned.has_images
     assert (empty.route, empty.notices, empty.text) == (Route.NONE, (), "")
 
@@ -250,15 +250,24 @@ def test_encrypted_damaged_and_foreign_files_are_refused() -> None:
     encrypted = pdf_of(lambda canvas: canvas.drawString(1, 1, "a"), encrypt="clave")
     with pytest.raises(InvalidSourceError) as refused:
         read(encrypted)
-    assert refused.value.code == Message.DOCUMENT_ENCRYPTED.code
+    assert (
+        refused.value.msgid
+        == _("The file is protected by a password. Save a copy without it.").msgid
+    )
     for damaged in (b"", b"%PDF-1.7\n%%EOF", b"hola " * 100):
         with pytest.raises(InvalidSourceError) as refused:
             read(BytesIO(damaged))
-        assert refused.value.code == Message.DOCUMENT_DAMAGED.code
+        assert (
+            refused.value.msgid
+            == _(
+                "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+                "program and save it again, or ask for another copy."
+            ).msgid
+        )
 
 
 def test_a_damaged_page_fails_alone() -> None:
-    file = pdf_of(*(lambda canvas: canvas.drawString(70, 700, "Buena") for _ in range(3)))
+    file = pdf_of(*(lambda canvas: canvas.drawString(70, 700, "Buena") for __ in range(3)))
     data = file.getvalue()
     kids = data.index(b"/Kids [") + len(b"/Kids [")
     second = data[kids:].split()[3]
@@ -270,7 +279,12 @@ def test_a_damaged_page_fails_alone() -> None:
     assert [type(page) for page in pages] == [Page, PageFailure, Page]
     failure = pages[1]
     assert isinstance(failure, PageFailure)
-    assert (failure.number, failure.code) == (2, Message.PDF_PAGE_UNREADABLE.code)
+    assert (failure.number, failure.reason) == (
+        2,
+        _("Page {number} of the PDF cannot be read: it is damaged. The others are read.").format(
+            number=2
+        ),
+    )
 
 
 def test_the_reader_hash_is_stable() -> None:

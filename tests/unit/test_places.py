@@ -7,7 +7,6 @@ import pytest
 
 from rag_resources.core.documents import Page, Removal, Section, check_section, unaccounted
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
 from rag_resources.core.places import (
     Box,
     DocumentPlace,
@@ -18,6 +17,7 @@ from rag_resources.core.places import (
     read_again,
 )
 from rag_resources.core.text import Span
+from rag_resources.languages.messages import _
 from rag_resources.retrieval.notices import parts_in_words
 
 FIRST, SECOND = Box(72, 700, 500, 712), Box(72, 72, 500, 84)
@@ -114,7 +114,13 @@ def test_a_section_whose_runs_do_not_hold_its_text_is_refused(spans: tuple[NoteS
     check_section(SECTION, PAGES)
     with pytest.raises(InvalidParameterError) as caught:
         check_section(replace(SECTION, spans=spans), PAGES)
-    assert caught.value.code == Message.SECTION_SPAN.code
+    assert (
+        caught.value.msgid
+        == _(
+            "The section {section} does not say where its characters from {start} to {end} are: "
+            "they are not those of its page."
+        ).msgid
+    )
 
 
 def test_what_of_a_page_is_in_no_section_is_named() -> None:

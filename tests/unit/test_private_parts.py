@@ -48,7 +48,9 @@ def imports() -> set[tuple[str, str]]:
                 found |= {(node.module, alias.name) for alias in node.names}
             elif isinstance(node, ast.Import):
                 found |= {(alias.name, "") for alias in node.names}
-    return {(module, name) for module, name in found if is_private(f"{module}.{name}")}
+    return {
+        (module, name) for module, name in found if name != "_" and is_private(f"{module}.{name}")
+    }
 
 
 IMPORTED = sorted(imports())

@@ -10,7 +10,7 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, env_file_problems, load_settings, unknown_variables
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,9 @@ def problems_of(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> l
         monkeypatch.setenv(name, value)
     with pytest.raises(InvalidConfigurationError) as caught:
         load_settings()
-    assert caught.value.message.startswith(f"{Message.INVALID_SETTINGS}\n  - ")
+    assert caught.value.message.startswith(
+        _("Some settings are invalid, in the environment or in .env:") + "\n  - "
+    )
     return caught.value.problems
 
 
@@ -225,7 +227,13 @@ def test_a_line_of_the_file_that_sets_nothing_is_told_by_its_number(
         "export A=1",
     ]
     (tmp_path / ".env").write_text("\n".join(lines), "utf-8")
-    assert env_file_problems() == [Message.SETTINGS_MALFORMED.format(line=line) for line in (4, 5)]
+    assert env_file_problems() == [
+        _(
+            "Line {line} of the file .env is not of the form NAME=value and changes nothing. "
+            "Correct it, or put “#” before it if it is a comment."
+        ).format(line=line)
+        for line in (4, 5)
+    ]
     assert load_settings().tenant == "ana"
     assert caplog.records == []
 

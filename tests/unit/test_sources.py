@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.languages.messages import _
 
 NOBODY = 65534
 MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
@@ -649,7 +649,13 @@ class TestFolders:
         followed = [record for record in found if isinstance(record, NoteRecord)]
         assert [n.external_id for n in followed] == ["fuera/otra", "z/real"]
         assert [record for record in found if isinstance(record, RejectedRecord)] == [
-            RejectedRecord("z/raiz", Message.RECORD_LINK_UP)
+            RejectedRecord(
+                "z/raiz",
+                _(
+                    "It is a link to a folder that contains this one, and is not followed. Delete "
+                    "it, or link only what you want read."
+                ),
+            )
         ]
 
     def test_a_link_out_of_the_folder_is_named_and_not_followed(self, tmp_path: Path) -> None:
@@ -662,9 +668,21 @@ class TestFolders:
         (root / "nota.md").symlink_to(tmp_path / "fuera" / "otra.md")
         (root / "foto.png").symlink_to(tmp_path / "fuera" / "foto.png")
         assert read(root) == [
-            RejectedRecord("carpeta", Message.RECORD_LINK_OUT),
+            RejectedRecord(
+                "carpeta",
+                _(
+                    "It is a link to another place, outside the folder. Copy there what it links "
+                    "to, or add --follow-links (NOTES_FOLLOW_LINKS=true)."
+                ),
+            ),
             *[record for record in read(root) if isinstance(record, NoteRecord)],
-            RejectedRecord("nota.md", Message.RECORD_LINK_OUT),
+            RejectedRecord(
+                "nota.md",
+                _(
+                    "It is a link to another place, outside the folder. Copy there what it links "
+                    "to, or add --follow-links (NOTES_FOLLOW_LINKS=true)."
+                ),
+            ),
         ]
         assert [n.external_id for n in read(root) if isinstance(n, NoteRecord)] == ["dentro"]
 
@@ -678,7 +696,13 @@ class TestFolders:
         write(tmp_path / "otra.md", "y")
         (root / "arriba").symlink_to(tmp_path)
         (root / "aqui").symlink_to(root)
-        up = RejectedRecord("arriba", Message.RECORD_LINK_UP)
+        up = RejectedRecord(
+            "arriba",
+            _(
+                "It is a link to a folder that contains this one, and is not followed. Delete it, "
+                "or link only what you want read."
+            ),
+        )
         found = read(root, follows_links=follows_links)
         assert [record for record in found if isinstance(record, RejectedRecord)] == [up]
         assert [n.external_id for n in found if isinstance(n, NoteRecord)] == ["dentro"]

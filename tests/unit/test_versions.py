@@ -15,7 +15,7 @@ from rag_resources.core.rules import rules
 from rag_resources.core.text import Span
 from rag_resources.core.versions import version_of
 from rag_resources.languages.files import LANGUAGES, names
-from rag_resources.languages.prompts import prompt
+from rag_resources.prompts import prompt
 from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
 from rag_resources.providers.registry import PREFIXES
 

@@ -44,7 +44,7 @@ def removed(page: Page) -> list[tuple[str, str]]:
 def refusal(reader: DocumentReader, content: bytes | io.BytesIO) -> str | None:
     with pytest.raises(InvalidSourceError) as caught:
         list(reader.read(io.BytesIO(content) if isinstance(content, bytes) else content))
-    return caught.value.code
+    return caught.value.msgid
 
 
 def html(body: str, head: str = "") -> bytes:
@@ -172,7 +172,10 @@ def test_the_encoding_of_a_web_page_is_found(encoding: str) -> None:
 
 
 def test_a_web_page_nested_too_deeply_is_refused() -> None:
-    assert refusal(HtmlReader(), b"<div>" * (MAX_LEVELS + 1)) == "DOCUMENT_NESTED"
+    assert (
+        refusal(HtmlReader(), b"<div>" * (MAX_LEVELS + 1))
+        == "It has elements inside others more than {levels} deep, the maximum."
+    )
     assert len(read_one(HtmlReader(), b"<p>a<li>b" * (MAX_LEVELS + 1)).blocks) > MAX_LEVELS
     assert read_one(HtmlReader(), b"<div>" * MAX_LEVELS + b"x").text == "x"
 
@@ -233,13 +236,39 @@ def test_hidden_text_of_a_word_document_is_removed_and_tables_hold_tables() -> N
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        (b"hola", "DOCUMENT_DAMAGED"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "DOCUMENT_ENCRYPTED"),
-        (archive({"word/otro.xml": "<a/>"}), "DOCUMENT_DAMAGED"),
-        (archive(docx_parts("") | {"word/document.xml": "<w:document"}), "DOCUMENT_DAMAGED"),
-        (archive(docx_parts("") | {"word/x.xml": "<!DOCTYPE x []><x/>"}), "READER_ENTITIES"),
-        (archive(docx_parts("<w:p>" * 500)), "DOCUMENT_NESTED"),
-        (archive(docx_parts("") | {"../x.xml": ""}), "READER_PART_NAME"),
+        (
+            b"hola",
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy.",
+        ),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            "The file is protected by a password. Save a copy without it.",
+        ),
+        (
+            archive({"word/otro.xml": "<a/>"}),
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy.",
+        ),
+        (
+            archive(docx_parts("") | {"word/document.xml": "<w:document"}),
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy.",
+        ),
+        (
+            archive(docx_parts("") | {"word/x.xml": "<!DOCTYPE x []><x/>"}),
+            "The part {part} declares a DTD or entities, which are not read. Save the file again "
+            "with an office program.",
+        ),
+        (
+            archive(docx_parts("<w:p>" * 500)),
+            "It has elements inside others more than {levels} deep, the maximum.",
+        ),
+        (
+            archive(docx_parts("") | {"../x.xml": ""}),
+            "The part “{part}” has a name that is not allowed, with “..” or an absolute path. The "
+            "file is not read.",
+        ),
     ],
 )
 def test_a_word_document_that_is_none_or_made_to_do_harm_is_refused(
@@ -306,7 +335,11 @@ def test_text_has_pages_and_paragraphs() -> None:
 def test_text_in_another_encoding_is_read_and_bytes_are_refused() -> None:
     text = "El año pasado, mañana y la información de España. ¿Cómo está?"
     assert read_one(TextReader(), text.encode("cp1252")).text == text
-    assert refusal(TextReader(), b"a\0b") == "DOCUMENT_DAMAGED"
+    assert (
+        refusal(TextReader(), b"a\0b")
+        == "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+        "program and save it again, or ask for another copy."
+    )
 
 
 FILES: list[tuple[Callable[[], DocumentReader], bytes]] = [
@@ -339,4 +372,4 @@ def test_a_damaged_file_is_read_or_refused_and_what_is_read_is_accounted_for(
         check_section(section, pages)
         assert "\0" not in section.text
     assert all(unaccounted(page, sections) == () for page in pages.values())
-    assert all(item.code for item in read if isinstance(item, PageFailure))
+    assert all(item.reason for item in read if isinstance(item, PageFailure))

@@ -23,7 +23,7 @@ from rag_assets.webserver import (
 )
 from rag_resources.api.running import COMMAND, DEFAULT_PORT, free_port
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.programs import UI, announced
 from rag_resources.settings import Settings
 from tests.waiting import wait_until
@@ -87,7 +87,11 @@ def test_a_failed_backfill_is_told_in_a_sentence_without_a_stack() -> None:
         b"dagster._core.errors.DagsterAssetBackfillDataLoadError: Asset existed.\n",
         b"Serving\n",
     ]
-    told = Message.UI_BACKFILL_FAILED.format(backfill="povaovfg")
+    told = _(
+        "The backfill {backfill} has ended with an error; its page in the UI explains it (Runs › "
+        "Backfills). What it has done stays done; a new backfill does only what is missing. If it "
+        "was for a model that is no longer configured, nothing needs to be done."
+    ).format(backfill="povaovfg")
     assert list(without_news(lines)) == [f"{told}\n".encode()]
 
 
@@ -113,7 +117,13 @@ def test_an_outage_of_the_database_is_told_once_and_its_end_too(
         tell_outage(stopped, silenced)
         assert silenced.is_set() is stopped
     said = capsys.readouterr().out.splitlines()
-    assert said == [Message.UI_DATABASE_STOPPED, Message.UI_DATABASE_BACK]
+    assert said == [
+        _(
+            "The embedded PostgreSQL has stopped: until it is started (“rag up”), the UI can show "
+            "nothing and nothing is run."
+        ),
+        _("The embedded PostgreSQL is running again."),
+    ]
     assert has_stopped(Settings(rag_home=tmp_path))
     assert not has_stopped(Settings(rag_home=tmp_path, database_url="postgresql://x/y"))
 

@@ -37,7 +37,7 @@ def cells(page: Page) -> list[tuple[str | None, str]]:
 def refusal(reader: WorkbookReader | CsvReader, file: io.BytesIO) -> str | None:
     with pytest.raises(InvalidSourceError) as caught:
         list(reader.read(file))
-    return caught.value.code
+    return caught.value.msgid
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,11 @@ def test_a_hidden_sheet_is_removed_and_a_damaged_one_fails_alone() -> None:
     parts["xl/worksheets/sheet2.xml"] = "<worksheet>"
     first, second, third = WorkbookReader().read(archive(parts))
     assert isinstance(second, PageFailure)
-    assert (second.number, second.code) == (2, "DOCUMENT_DAMAGED")
+    assert (second.number, second.reason.msgid) == (
+        2,
+        "It cannot be read as {kind}: it is damaged or of another type. Open it with its program "
+        "and save it again, or ask for another copy.",
+    )
     assert isinstance(first, Page)
     assert isinstance(third, Page)
     assert [(r.reason, third.text[r.start : r.end]) for r in third.removed] == [("hidden", "c")]
@@ -278,7 +282,11 @@ def test_a_hidden_sheet_of_an_open_document_is_removed_and_endless_repeats_are_r
     assert [removal.reason for removal in page.removed] == ["hidden"]
     cell = ods_cell("a", number_columns_repeated="16384")
     rows_ = f'<table:table-row table:number-rows-repeated="1048576">{cell}</table:table-row>'
-    assert refusal(WorkbookReader(), ods(rows_)) == "DOCUMENT_OUTPUT"
+    assert (
+        refusal(WorkbookReader(), ods(rows_))
+        == "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB or split the "
+        "file."
+    )
 
 
 def test_a_blank_cell_keeps_those_after_it_in_their_columns() -> None:
@@ -296,12 +304,35 @@ LAUGHS = '<!DOCTYPE x [<!ENTITY a "ja"><!ENTITY b "&a;&a;">]>'
 @pytest.mark.parametrize(
     ("parts", "code"),
     [
-        ({"xl/sharedStrings.xml": f"{LAUGHS}<sst>&b;</sst>"}, "READER_ENTITIES"),
-        ({"xl/worksheets/sheet1.xml": f"{LAUGHS}<worksheet/>"}, "READER_ENTITIES"),
-        ({"xl/styles.xml": "<a>" * 500}, "DOCUMENT_NESTED"),
-        ({"../../etc/passwd": "x"}, "READER_PART_NAME"),
-        ({"/etc/passwd": "x"}, "READER_PART_NAME"),
-        ({"xl/workbook.xml": "<workbook"}, "DOCUMENT_DAMAGED"),
+        (
+            {"xl/sharedStrings.xml": f"{LAUGHS}<sst>&b;</sst>"},
+            "The part {part} declares a DTD or entities, which are not read. Save the file again "
+            "with an office program.",
+        ),
+        (
+            {"xl/worksheets/sheet1.xml": f"{LAUGHS}<worksheet/>"},
+            "The part {part} declares a DTD or entities, which are not read. Save the file again "
+            "with an office program.",
+        ),
+        (
+            {"xl/styles.xml": "<a>" * 500},
+            "It has elements inside others more than {levels} deep, the maximum.",
+        ),
+        (
+            {"../../etc/passwd": "x"},
+            "The part “{part}” has a name that is not allowed, with “..” or an absolute path. The "
+            "file is not read.",
+        ),
+        (
+            {"/etc/passwd": "x"},
+            "The part “{part}” has a name that is not allowed, with “..” or an absolute path. The "
+            "file is not read.",
+        ),
+        (
+            {"xl/workbook.xml": "<workbook"},
+            "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+            "program and save it again, or ask for another copy.",
+        ),
     ],
 )
 def test_a_workbook_made_to_do_harm_is_refused(parts: dict[str, str], code: str) -> None:
@@ -313,17 +344,35 @@ def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("rag_resources.documents.archives.MAX_BYTES", 1_000_000)
     file = archive({"xl/media/image.png": b"\0" * 2_000_000})
     assert file.getbuffer().nbytes < 10_000
-    assert refusal(WorkbookReader(), file) == "READER_TOO_LARGE"
+    assert (
+        refusal(WorkbookReader(), file)
+        == "The file would take more than {megabytes} MB uncompressed or has more than {entries} "
+        "parts. If that is expected, raise EXTRACTION__MEMORY_MB or split it."
+    )
 
 
 def test_what_is_no_workbook_is_refused() -> None:
-    assert refusal(WorkbookReader(), io.BytesIO(b"hola")) == "DOCUMENT_DAMAGED"
+    assert (
+        refusal(WorkbookReader(), io.BytesIO(b"hola"))
+        == "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+        "program and save it again, or ask for another copy."
+    )
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    assert refusal(WorkbookReader(), io.BytesIO(ole + bytes(4096))) == "DOCUMENT_DAMAGED"
+    assert (
+        refusal(WorkbookReader(), io.BytesIO(ole + bytes(4096)))
+        == "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+        "program and save it again, or ask for another copy."
+    )
     encrypted = ole + "EncryptedPackage".encode("utf-16-le")
-    assert refusal(WorkbookReader(), io.BytesIO(encrypted)) == "DOCUMENT_ENCRYPTED"
+    assert (
+        refusal(WorkbookReader(), io.BytesIO(encrypted))
+        == "The file is protected by a password. Save a copy without it."
+    )
     manifest = {"META-INF/manifest.xml": "<m><encryption-data/></m>"}
-    assert refusal(WorkbookReader(), archive(manifest)) == "DOCUMENT_ENCRYPTED"
+    assert (
+        refusal(WorkbookReader(), archive(manifest))
+        == "The file is protected by a password. Save a copy without it."
+    )
 
 
 @pytest.mark.parametrize(
@@ -351,4 +400,8 @@ def test_a_first_line_can_name_the_delimiter() -> None:
 
 
 def test_bytes_that_are_no_text_are_refused_as_csv() -> None:
-    assert refusal(CsvReader(), io.BytesIO(b"a,b\n\0,\xff")) == "DOCUMENT_DAMAGED"
+    assert (
+        refusal(CsvReader(), io.BytesIO(b"a,b\n\0,\xff"))
+        == "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
+        "program and save it again, or ask for another copy."
+    )

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rag_resources.core.messages import Message
-from rag_resources.core.texts import Template
 from rag_resources.core.yaml_text import MAX_UNFOLDED_CHARS, load_yaml, problem_of
+from rag_resources.languages.messages import Text, _
 
 
 def doubling(first: str, line: str) -> str:
@@ -50,14 +49,18 @@ def test_what_has_no_place_in_python_is_refused(text: str) -> None:
 
 def test_an_alias_that_doubles_without_end_is_named_by_its_line() -> None:
     text = doubling("k0: &k0 [x]\n", "k{new}: &k{new} [*k{old}, *k{old}]\n")
-    with pytest.raises(yaml.MarkedYAMLError, match=Message.YAML_LIMITS) as caught:
+    with pytest.raises(
+        yaml.MarkedYAMLError, match=_("a value does not fit its tag, is too long or too deep")
+    ) as caught:
         load_yaml(text)
     assert caught.value.problem_mark.line > 10
 
 
 @pytest.mark.parametrize("text", ["a: 1\nb: &b [*b]", "a: 1\nb: &b {c: [*b]}"])
 def test_what_stands_inside_itself_is_named_by_its_line(text: str) -> None:
-    with pytest.raises(yaml.MarkedYAMLError, match=Message.YAML_LIMITS) as caught:
+    with pytest.raises(
+        yaml.MarkedYAMLError, match=_("a value does not fit its tag, is too long or too deep")
+    ) as caught:
         load_yaml(text)
     assert caught.value.problem_mark.line == 1
 
@@ -75,7 +78,9 @@ def test_a_node_counts_one_and_its_characters_each_time_it_is_used(last: int, fi
 
 
 def test_a_number_too_long_for_python_is_told_as_a_limit() -> None:
-    with pytest.raises(yaml.YAMLError, match=Message.YAML_LIMITS):
+    with pytest.raises(
+        yaml.YAMLError, match=_("a value does not fit its tag, is too long or too deep")
+    ):
         load_yaml("9" * 5_000)
 
 
@@ -88,26 +93,49 @@ def test_who_asks_sees_the_nodes_before_they_become_values() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "remedy"),
     [
-        ("a: 1\n\tb: 2\n", 2, 1, Message.YAML_TAB),
-        ("a: b: c\n", 1, 5, Message.YAML_COLON),
-        ("a:\n  b 3\n  c: 3\n", 3, 4, Message.YAML_COLON),
-        ('a: 1\nb: "c\nd: 2\n', 2, 4, Message.YAML_UNCLOSED),
-        ("a: 1\nb: [c\nd: 2\n", 2, 4, Message.YAML_UNCLOSED),
-        ("a: @b\n", 1, 4, Message.YAML_MARK),
-        ("a:\n  b: 1\n c: 2\n", 3, 2, Message.YAML_INDENT),
-        ("a: 'it's'\n", 1, 8, Message.YAML_TEXT_AFTER),
+        ("a: 1\n\tb: 2\n", 2, 1, _("there is a tab; indent with spaces")),
+        (
+            "a: b: c\n",
+            1,
+            5,
+            _(
+                "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, "
+                "see whether the line before lacks “:”, and whether its indentation is the same"
+            ),
+        ),
+        (
+            "a:\n  b 3\n  c: 3\n",
+            3,
+            4,
+            _(
+                "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, "
+                "see whether the line before lacks “:”, and whether its indentation is the same"
+            ),
+        ),
+        ('a: 1\nb: "c\nd: 2\n', 2, 4, _("what is opened there is not closed")),
+        ("a: 1\nb: [c\nd: 2\n", 2, 4, _("what is opened there is not closed")),
+        ("a: @b\n", 1, 4, _("a value that begins so must be in quotes")),
+        ("a:\n  b: 1\n c: 2\n", 3, 2, _("the indentation is not that of the lines of its level")),
+        (
+            "a: 'it's'\n",
+            1,
+            8,
+            _("there is text after the closing quote; quotes inside are written twice"),
+        ),
     ],
 )
 def test_what_is_no_yaml_is_named_with_its_place_and_remedy(
-    text: str, line: int, column: int, remedy: Template
+    text: str, line: int, column: int, remedy: Text
 ) -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:
         load_yaml(text)
-    told = Message.CONFIGURATION_YAML.format(line=line, column=column)
+    told = _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
     assert problem_of(caught.value) == f"{told}: {remedy}"
 
 
 def test_an_error_without_a_known_remedy_has_its_place() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:
         load_yaml("a: *b\n")
-    assert problem_of(caught.value) == Message.CONFIGURATION_YAML.format(line=1, column=4)
+    assert problem_of(caught.value) == _("is not valid YAML (line {line}, column {column})").format(
+        line=1, column=4
+    )

@@ -1,6 +1,6 @@
 // Calls of the API, with the reader's key; server-sent events as they arrive.
 
-import { language, t } from "./words.js";
+import { language, _ } from "./words.js";
 
 const KEPT = "rag-key"; // in sessionStorage: of this tab, gone when it is closed
 
@@ -30,12 +30,12 @@ async function call(path, { method = "GET", body, signal } = {}) {
     response = await fetch(path, { method, headers, signal, body: body ? JSON.stringify(body) : undefined });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, t("PAGE_OFFLINE"));
+    throw new Refused(0, _("The server could not be reached. Check that it is running, and ask again."));
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   const told = [problem.error, ...(problem.details || [])].filter(Boolean).join(" ");
-  throw new Refused(response.status, told || t("PAGE_OFFLINE"));
+  throw new Refused(response.status, told || _("The server could not be reached. Check that it is running, and ask again."));
 }
 
 export async function json(path, options) {

@@ -2,7 +2,7 @@
 
 import { json } from "./api.js";
 import { me } from "./key.js";
-import { byId, make, t } from "./words.js";
+import { byId, make, _ } from "./words.js";
 
 const FIELDS = ["filter-file", "filter-tag", "filter-from", "filter-until"];
 
@@ -15,7 +15,7 @@ function options(id, entries) {
 
 function count() {
   const given = FIELDS.filter((id) => byId(id).value).length;
-  byId("filters-summary").textContent = given ? t("PAGE_FILTERS_ON", { count: given }) : t("PAGE_FILTERS");
+  byId("filters-summary").textContent = given ? _("Filters ({count})", { count: given }) : _("Filters");
 }
 
 /** Offer the documents and tags that the present key shows. */

@@ -1,7 +1,7 @@
 // "Make this a golden question": the cited notes and the answer become what evaluations expect.
 
 import { json } from "./api.js";
-import { announce, byId, make, noteLabel, t } from "./words.js";
+import { announce, byId, make, noteLabel, _ } from "./words.js";
 
 let saved = () => {};
 
@@ -44,7 +44,7 @@ export function beginGolden() {
       return;
     }
     dialog.close();
-    announce(t("PAGE_GOLDEN_SAVED"));
+    announce(_("Saved among the golden questions."));
     saved();
   });
 }

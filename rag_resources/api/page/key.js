@@ -1,7 +1,7 @@
 // Who asks: the dialog for the key, and what the server says the key may do.
 
 import { json, key, Refused } from "./api.js";
-import { byId, t } from "./words.js";
+import { byId, _ } from "./words.js";
 
 /** What the present key allows: `tenant`, `role`, `scoped`; null until the server said it. */
 export let me = null;
@@ -9,12 +9,12 @@ export let me = null;
 export const mayJudge = () => me !== null && !me.scoped;
 export const mayWrite = () => me !== null && !me.scoped && me.role !== "reader";
 
-const ROLES = { owner: "PAGE_ROLE_OWNER", writer: "PAGE_ROLE_WRITER", reader: "PAGE_ROLE_READER" };
+const ROLES = { owner: _("owner"), writer: _("reads and writes"), reader: _("reads") };
 
 let changed = () => {};
 
 function show() {
-  byId("who").textContent = me && me.keyId ? t("PAGE_WHO", { tenant: me.tenant, role: t(ROLES[me.role]) }) : "";
+  byId("who").textContent = me && me.keyId ? _("{tenant} · {role}", { tenant: me.tenant, role: ROLES[me.role] }) : "";
 }
 
 /** Ask the server who this is; without a valid key, ask the reader for one. */
@@ -23,7 +23,7 @@ export async function refresh() {
   try {
     me = await json("/v1/me");
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) openKey(key.get() ? error.message : t("PAGE_KEY_NEEDED"));
+    if (error instanceof Refused && error.status === 401) openKey(key.get() ? error.message : _("This server asks for a key."));
   }
   show();
   await changed();
@@ -42,7 +42,7 @@ export function openKey(why = "") {
 /** Begin; `whenChanged` is called once it is known, or known anew, who asks. */
 export function begin(whenChanged) {
   changed = whenChanged;
-  byId("key-open").addEventListener("click", () => openKey(me && !me.keyId ? t("PAGE_KEY_NOT_NEEDED") : ""));
+  byId("key-open").addEventListener("click", () => openKey(me && !me.keyId ? _("This server asks for no key yet.") : ""));
   byId("key-close").addEventListener("click", () => byId("key").close());
   byId("key-forget").addEventListener("click", () => {
     key.forget();

@@ -2,7 +2,7 @@
 
 import { blob, json, Refused } from "./api.js";
 import { me } from "./key.js";
-import { byId, day, make, noteLabel, placeInWords, t } from "./words.js";
+import { byId, day, make, noteLabel, placeInWords, _ } from "./words.js";
 
 const wide = matchMedia("(min-width: 70rem)");
 let opener = null;
@@ -29,7 +29,7 @@ async function picture(citation, turn) {
     const image = await blob(`/v1/documents/${documentId}/pages/${page}?${query}`);
     if (turn !== wanted) return;
     const url = URL.createObjectURL(image);
-    const alt = t("PAGE_PICTURE", { page, title: citation.title });
+    const alt = _("Page {page} of “{title}”, with the cited passage marked", { page, title: citation.title });
     byId("source-picture").append(make("img", { src: url, alt, onload: () => URL.revokeObjectURL(url) }));
   }
 }
@@ -45,7 +45,7 @@ export async function openSource(citation, button) {
   byId("source-where").textContent = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, citation.title) : ""].filter(Boolean).join(" · ");
   byId("source-picture").replaceChildren();
   byId("source-text").replaceChildren();
-  notice(t("PAGE_LOADING"));
+  notice(_("Opening…"));
   if (wide.matches) dialog.show();
   else dialog.showModal();
   document.body.classList.toggle("with-source", wide.matches);
@@ -54,7 +54,7 @@ export async function openSource(citation, button) {
   try {
     const note = await json(`/v1/notes/${citation.noteId}`);
     if (turn !== wanted) return;
-    changed = citation.contentSha256 && note.contentSha256 !== citation.contentSha256 ? t("PAGE_NOTE_CHANGED") : "";
+    changed = citation.contentSha256 && note.contentSha256 !== citation.contentSha256 ? _("The note has changed since it was cited: what is marked may not be what it said.") : "";
     notice(changed);
     const mark = shown(note.content, citation.start, citation.end);
     mark.scrollIntoView({ block: "center" });
@@ -63,13 +63,13 @@ export async function openSource(citation, button) {
     return;
   }
   if (!citation.place?.parts.some((part) => part.boxes?.length)) return;
-  if (me?.scoped) return notice(t("PAGE_SCOPED"));
-  if (!changed) notice(t("PAGE_LOADING"));
+  if (me?.scoped) return notice(_("This key can only search: the picture of the page is not shown."));
+  if (!changed) notice(_("Opening…"));
   try {
     await picture(citation, turn);
     if (turn === wanted) notice(changed);
   } catch (error) {
-    if (turn === wanted) notice(error instanceof Refused && error.status === 401 ? error.message : t("PAGE_PICTURE_NONE"));
+    if (turn === wanted) notice(error instanceof Refused && error.status === 401 ? error.message : _("The picture of the page is not available. This is its text."));
   }
 }
 

@@ -4,7 +4,7 @@ import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
 import { mayJudge, mayWrite, openKey } from "./key.js";
 import { openSource } from "./source.js";
-import { announce, byId, day, make, noteLabel, placeInWords, seconds, t, withoutMarks } from "./words.js";
+import { announce, byId, day, make, noteLabel, placeInWords, seconds, _, withoutMarks } from "./words.js";
 
 let turns = 0;
 
@@ -36,15 +36,15 @@ export class Turn {
     this.sent = performance.now();
     const id = `turn-${++turns}`;
     this.answer = make("p", { className: "answer", "aria-live": "polite", "aria-busy": "true" });
-    this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), t("PAGE_SEARCHING"));
-    this.stop = make("button", { type: "button", className: "plain stop", onclick: () => this.controller.abort() }, t("PAGE_STOP"));
+    this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), _("Searching your notes…"));
+    this.stop = make("button", { type: "button", className: "plain stop", onclick: () => this.controller.abort() }, _("Stop"));
     this.state.append(this.stop);
     this.below = make("div", { className: "below-answer" });
     this.element = make(
       "article",
       { className: "turn", "aria-labelledby": id },
       make("h2", { id, className: "question" }, question),
-      words ? make("p", { className: "aside" }, t("PAGE_ONLY_IN", { filters: words })) : null,
+      words ? make("p", { className: "aside" }, _("Only in: {filters}", { filters: words })) : null,
       this.answer,
       this.state,
       this.below,
@@ -53,7 +53,7 @@ export class Turn {
   }
 
   async run() {
-    announce(t("PAGE_SEARCHING"));
+    announce(_("Searching your notes…"));
     const body = { query: this.question, language: "auto", conversation: this.conversation, ignored: this.ignored };
     if (this.filters) body.filters = this.filters;
     try {
@@ -73,11 +73,11 @@ export class Turn {
   }
 
   sentence({ text, citations, supported }) {
-    if (this.state.firstChild.nextSibling.data !== t("PAGE_WRITING")) this.state.firstChild.nextSibling.data = t("PAGE_WRITING");
+    if (this.state.firstChild.nextSibling.data !== _("Answering…")) this.state.firstChild.nextSibling.data = _("Answering…");
     this.sentences.push(text);
     const said = withoutMarks(text);
     const marks = citations.map((citation) => make("sup", {}, this.mark(citation)));
-    const doubt = supported ? null : make("em", { className: "doubt" }, ` ${t("ANSWER_UNSUPPORTED_MARK")}`);
+    const doubt = supported ? null : make("em", { className: "doubt" }, ` ${_("[unverified]")}`);
     const last = said.search(/\S+$/u); // The marks stay on the line of the last word.
     const kept = make("span", { className: "kept" }, said.slice(last), doubt, ...marks);
     this.answer.append(make("span", { className: "sentence" }, said.slice(0, last), kept), " ");
@@ -89,7 +89,7 @@ export class Turn {
       this.numbers.set(place, this.citations.push(citation));
     }
     const number = this.numbers.get(place);
-    return this.opening(citation, "cite", t("PAGE_SOURCE", { number, title: noteLabel(citation) }), String(number));
+    return this.opening(citation, "cite", _("Source {number}: {title}", { number, title: noteLabel(citation) }), String(number));
   }
 
   opening(citation, className, label, text) {
@@ -103,9 +103,9 @@ export class Turn {
     this.read(answer.reading);
     this.sources(answer.answerId);
     this.actions(answer);
-    if (answer.found && answer.silence?.missing) this.below.append(make("p", { className: "aside uncalibrated" }, t("PAGE_UNCALIBRATED")));
+    if (answer.found && answer.silence?.missing) this.below.append(make("p", { className: "aside uncalibrated" }, _("Not calibrated: what the notes do not say is answered, too. Check the sources.")));
     this.told(answer);
-    announce(answer.found ? t("PAGE_DONE", { count: this.citations.length }) : answer.notice);
+    announce(answer.found ? _("Answer complete. Sources: {count}.", { count: this.citations.length }) : answer.notice);
   }
 
   /** Show what was really searched, with the conditions that the question named; they can be revoked. */
@@ -114,12 +114,12 @@ export class Turn {
     this.searched = reading.searched;
     this.isImplied = reading.implied.length > 0;
     const told = make("p", { className: "aside read" });
-    if (reading.searched !== this.question) told.append(t("ASKED_CARRIED", { searched: reading.searched }), " ");
+    if (reading.searched !== this.question) told.append(_("Searched: “{searched}”", { searched: reading.searched }), " ");
     for (const { text, value } of reading.implied) {
-      const label = t("PAGE_REVOKE", { condition: text });
+      const label = _("Search without “{condition}”", { condition: text });
       const revoke = make("button", { type: "button", className: "plain revoke", title: label, "aria-label": label }, "×");
       revoke.addEventListener("click", () => this.without(text));
-      told.append(make("span", { className: "implied" }, t("PAGE_IMPLIED", { condition: value }), " ", revoke), " ");
+      told.append(make("span", { className: "implied" }, _("Only in {condition}", { condition: value }), " ", revoke), " ");
     }
     if (told.childNodes.length) this.answer.before(told);
   }
@@ -128,20 +128,20 @@ export class Turn {
     if (!this.citations.length) return;
     const items = this.citations.map((citation, place) => {
       const title = noteLabel(citation);
-      const columns = citation.columns ? make("span", { className: "where" }, t("PAGE_COLUMNS", citation)) : null;
+      const columns = citation.columns ? make("span", { className: "where" }, _("Columns: {columns}", citation)) : null;
       const where = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, title) : ""].filter(Boolean).join(" · ");
       return make(
         "li",
         {},
-        make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where), columns),
+        make("div", { className: "cited" }, this.opening(citation, "title", _("Source {number}: {title}", { number: place + 1, title }), title), make("span", { className: "where" }, where), columns),
         answerId && mayJudge() ? this.thumbs(answerId, place + 1) : null,
       );
     });
-    this.below.append(make("h3", {}, t("ANSWER_SOURCES")), make("ol", { className: "sources" }, ...items));
+    this.below.append(make("h3", {}, _("Sources")), make("ol", { className: "sources" }, ...items));
   }
 
   thumbs(answerId, number = null) {
-    const labels = number === null ? { up: "PAGE_GOOD", down: "PAGE_BAD" } : { up: "PAGE_GOOD_SOURCE", down: "PAGE_BAD_SOURCE" };
+    const labels = number === null ? { up: _("The answer is good"), down: _("The answer is bad") } : { up: _("Source {number} says so", { number }), down: _("Source {number} does not say so", { number }) };
     const group = make("span", { className: "thumbs", role: "group" });
     const send = async (verdict, button) => {
       const body = { answerId, verdict };
@@ -153,10 +153,10 @@ export class Turn {
         return;
       }
       for (const each of group.children) each.setAttribute("aria-pressed", String(each === button));
-      announce(t("PAGE_THANKS"));
+      announce(_("Noted. Thank you."));
     };
     for (const verdict of ["up", "down"]) {
-      const label = t(labels[verdict], { number });
+      const label = labels[verdict];
       const button = make("button", { type: "button", className: `thumb ${verdict}`, title: label, "aria-label": label, "aria-pressed": "false" }, thumb());
       button.addEventListener("click", () => send(verdict, button));
       group.append(button);
@@ -168,13 +168,13 @@ export class Turn {
     const row = make("div", { className: "actions" });
     if (answer.answerId && mayJudge()) row.append(this.thumbs(answer.answerId));
     if (answer.found && mayWrite()) {
-      const button = make("button", { type: "button", className: "plain golden" }, t("PAGE_GOLDEN"));
+      const button = make("button", { type: "button", className: "plain golden" }, _("Make this a golden question"));
       button.addEventListener("click", () =>
-        openGolden(this.question, this.sentences[0], this.citations, () => button.replaceWith(make("span", { className: "aside" }, t("PAGE_GOLDEN_SAVED")))),
+        openGolden(this.question, this.sentences[0], this.citations, () => button.replaceWith(make("span", { className: "aside" }, _("Saved among the golden questions.")))),
       );
       row.append(button);
     }
-    const nearest = make("button", { type: "button", className: "plain passages" }, t("PAGE_PASSAGES"));
+    const nearest = make("button", { type: "button", className: "plain passages" }, _("Show the nearest passages"));
     nearest.addEventListener("click", () => this.passages(nearest));
     row.append(nearest);
     this.below.append(row);
@@ -193,7 +193,7 @@ export class Turn {
         const where = result.createdAt ? day(result.createdAt) : "";
         return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, withoutMarks(result.content)));
       });
-      button.parentElement.after(make("h3", {}, t(this.isImplied ? "PAGE_PASSAGES_ANYWHERE" : "PAGE_PASSAGES_FOUND")), make("ol", { className: "sources" }, ...items));
+      button.parentElement.after(make("h3", {}, this.isImplied ? _("Nearest passages, also outside the conditions of the question") : _("Nearest passages")), make("ol", { className: "sources" }, ...items));
       button.remove();
     } catch (error) {
       button.disabled = false;
@@ -202,16 +202,16 @@ export class Turn {
   }
 
   told({ explanations, metadata }) {
-    const cost = t("PAGE_COST", { passages: metadata.passages, seconds: seconds(performance.now() - this.sent), configuration: metadata.configuration ?? "–" });
+    const cost = _("{passages} passages read · {seconds} s · configuration {configuration}", { passages: metadata.passages, seconds: seconds(performance.now() - this.sent), configuration: metadata.configuration ?? "–" });
     this.below.append(
       make("details", { className: "about", open: metadata.degraded.length > 0 || metadata.messages.length > 0 },
-        make("summary", {}, t("PAGE_ABOUT")),
+        make("summary", {}, _("About this answer")),
         make("ul", {}, ...explanations.map((each) => make("li", {}, each)), make("li", { className: "cost" }, cost))),
     );
   }
 
   problem(text, { again = false } = {}) {
-    const retry = make("button", { type: "button", className: "plain again" }, t("PAGE_AGAIN"));
+    const retry = make("button", { type: "button", className: "plain again" }, _("Ask again"));
     retry.addEventListener("click", this.again);
     this.below.append(make("p", { className: "notice", role: "alert" }, text, ...(again ? [" ", retry] : [])));
   }
@@ -219,10 +219,10 @@ export class Turn {
   broken(error) {
     if (error.name === "AbortError") {
       this.sources();
-      this.problem(t("PAGE_STOPPED"), { again: true });
+      this.problem(_("Stopped. What had arrived is checked and kept."), { again: true });
     } else if (error instanceof Cut) {
       this.sources();
-      this.problem(t("PAGE_CUT"), { again: true });
+      this.problem(_("The connection to the server was lost, and the answer is incomplete. What had arrived is checked and kept."), { again: true });
     } else if (error instanceof Refused) {
       this.problem(error.message, { again: true });
       if (error.status === 401) openKey(error.message);

@@ -4,9 +4,9 @@ const WORDS = JSON.parse(document.documentElement.dataset.words);
 
 export const language = document.documentElement.lang;
 
-/** Return a message with its placeholders filled in. */
-export function t(code, values = {}) {
-  return WORDS[code].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+/** Return a message in the reader's language, with its placeholders filled in. */
+export function _(message, values = {}) {
+  return WORDS[message].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
 /** Return a day as the reader writes it, as "29 abr 2025"; the time stamps are in UTC. */
@@ -16,7 +16,7 @@ export function day(stamp) {
 
 /** Say which note it is: its title, else what its source calls it. */
 export function noteLabel({ title, externalId, noteId }) {
-  return title || (externalId !== noteId && externalId) || t("PAGE_UNTITLED");
+  return title || (externalId !== noteId && externalId) || _("Untitled note");
 }
 
 export function seconds(milliseconds) {
@@ -27,7 +27,7 @@ export function seconds(milliseconds) {
 export function placeInWords(place, title = "") {
   // A document without pages, such as a web page, is read as one that nobody can turn to.
   const told = place.parts.filter((part) => !("page" in part) || part.page > 1 || part.boxes.length);
-  const parts = told.map((part) => ("page" in part ? t("PLACE_PAGE", part) : t("PLACE_CELLS", { sheet: part.sheet, cells: cellRange(part.cells) })));
+  const parts = told.map((part) => ("page" in part ? _("p. {page}", part) : _("sheet “{sheet}”, {cells}", { sheet: part.sheet, cells: cellRange(part.cells) })));
   const headings = place.headings.join(" › ");
   return [parts.join(", "), title.endsWith(headings) ? "" : headings].filter(Boolean).join(" · ");
 }

@@ -16,10 +16,9 @@ from rag_resources.api.routes.answers import EVENTS, event
 from rag_resources.api.searching import asked_as_json, now, searched, streamed
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, CitedAnswer, numbered
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import shown
-from rag_resources.languages.messages import render
+from rag_resources.languages.messages import _, render
 
 router = APIRouter(tags=["openai"])
 
@@ -46,12 +45,21 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
     """
     if body.model not in _names(request):
         known = ", ".join(_names(request))
-        problem = Message.API_CHAT_MODEL.format(model=shown(body.model), known=known)
-        raise ProblemError(HTTPStatus.NOT_FOUND, Message.API_INVALID_BODY, [problem])
+        problem = _("model: there is no model “{model}”; there are: {known}").format(
+            model=shown(body.model), known=known
+        )
+        raise ProblemError(HTTPStatus.NOT_FOUND, _("The request is not valid:"), [problem])
     last = body.messages[-1]
     if last.role != "user" or not last.text.strip():
         raise ProblemError(
-            HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [Message.API_CHAT_NO_QUESTION]
+            HTTPStatus.BAD_REQUEST,
+            _("The request is not valid:"),
+            [
+                _(
+                    "messages: a question is missing: the last message must be of “user” and have "
+                    "text"
+                )
+            ],
         )
     named = None if body.model == SERVING else body.model
     search = Search.model_validate({"query": last.text, "configuration": named})

@@ -18,11 +18,11 @@ from rag_resources.api.problems import ProblemError
 from rag_resources.application.documents import Documents
 from rag_resources.core.document_stages import stages_of
 from rag_resources.core.errors import DatabaseError, ExtractionError, InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
 from rag_resources.core.quoting import shown
 from rag_resources.documents.uploads import Upload, check_upload, find_kept, keep
 from rag_resources.files import Files, open_files
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.document_list import DocumentDetails, DocumentSummary
 
@@ -54,7 +54,9 @@ async def upload(
     settings: Settings = request.app.state.settings
     content = await file.read()
     if len(content) > settings.extraction.file_mb * 1024**2:
-        message = Message.DOCUMENT_TOO_LARGE.format(megabytes=settings.extraction.file_mb)
+        message = _(
+            "The file takes more than {megabytes} MB. Raise EXTRACTION__FILE_MB or split the file."
+        ).format(megabytes=settings.extraction.file_mb)
         raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
     def work() -> JSONResponse:
@@ -137,7 +139,9 @@ async def picture(
             try:
                 drawn: bytes = app.documents.picture(found, page, boxes=boxes)
             except ExtractionError:
-                message = Message.API_PAGE_UNKNOWN.format(page=page)
+                message = _("There is no picture of page {page} of this document.").format(
+                    page=page
+                )
                 raise ProblemError(HTTPStatus.NOT_FOUND, message) from None
             return drawn
 
@@ -169,15 +173,23 @@ def _box(written: str) -> Box:
     """
     match = _BOX.fullmatch(written)
     if match is None:
-        problem = Message.API_BOX.format(value=shown(written))
-        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [problem])
+        problem = _("box: “{value}” is not four numbers: left,top,right,bottom").format(
+            value=shown(written)
+        )
+        raise ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), [problem])
     left, top, right, bottom = (float(each) for each in match.groups())
     return Box(min(left, right), min(top, bottom), max(left, right), max(top, bottom))
 
 
 def _files(settings: Settings) -> Files:
     if not settings.keeps_files:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, Message.DOCUMENTS_NEED_FILES)
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            _(
+                "With DATABASE_URL it must also be said where the copies of the documents are "
+                "kept: set FILES_URL."
+            ),
+        )
     return open_files(settings.files_address)
 
 
@@ -185,7 +197,7 @@ def _parsed(metadata: str) -> Any:
     try:
         return json.loads(metadata) if metadata.strip() else None
     except (ValueError, RecursionError):
-        raise InvalidSourceError(Message.UPLOAD_METADATA) from None
+        raise InvalidSourceError(_("metadata: must be a JSON object")) from None
 
 
 def _found(documents: Documents, document_id: UUID) -> DocumentSummary | None:
@@ -200,7 +212,9 @@ def _kept(settings: Settings, caller: Caller, upload_id: UUID) -> Upload | None:
 
 
 def _unknown(document_id: UUID) -> ProblemError:
-    message = Message.API_DOCUMENT_UNKNOWN.format(document_id=document_id)
+    message = _("There is no document with the identifier {document_id}.").format(
+        document_id=document_id
+    )
     return ProblemError(HTTPStatus.NOT_FOUND, message)
 
 
@@ -249,7 +263,9 @@ def _waiting(kept: Upload) -> dict[str, Any]:
         "stages": stages_of("pending", (), has_file=True),
         "arrivedAt": kept.received_at,
         "fileBytes": kept.file_bytes,
-        "message": Message.UPLOAD_KEPT,
+        "message": _(
+            "The file is kept. It is registered and read when the database answers again."
+        ),
     }
     encoded: dict[str, Any] = jsonable_encoder(row)
     return encoded

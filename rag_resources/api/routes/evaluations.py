@@ -19,7 +19,7 @@ from rag_resources.api.bodies import (
 from rag_resources.api.identity import Reader, Writer
 from rag_resources.api.problems import ProblemError
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.store.evaluation_requests import EvaluationRequest
 
 router = APIRouter(tags=["evaluations"])
@@ -52,7 +52,9 @@ def show(request: Request, caller: Reader, evaluation_id: UUID) -> JSONResponse:
         if asked is not None:
             made = app.evaluations.find(asked.evaluation_id) if asked.evaluation_id else None
             return JSONResponse(_asked_as_json(asked, made))
-    message = Message.API_EVALUATION_UNKNOWN.format(evaluation_id=evaluation_id)
+    message = _("There is no evaluation with the identifier {evaluation_id}.").format(
+        evaluation_id=evaluation_id
+    )
     raise ProblemError(HTTPStatus.NOT_FOUND, message)
 
 

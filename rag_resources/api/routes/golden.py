@@ -12,7 +12,7 @@ from rag_resources.api.identity import Caller, Reader, Writer
 from rag_resources.api.problems import ProblemError
 from rag_resources.application.golden import Golden
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 router = APIRouter(tags=["golden dataset"])
 PATHS = ("/v1/golden-dataset", "/api/golden-dataset")
@@ -96,7 +96,10 @@ def _found(golden: Golden, golden_id: UUID) -> GoldenEntry:
     for entry in golden.entries():
         if entry.golden_id == golden_id:
             return entry
-    raise ProblemError(HTTPStatus.NOT_FOUND, Message.API_GOLDEN_UNKNOWN.format(golden_id=golden_id))
+    raise ProblemError(
+        HTTPStatus.NOT_FOUND,
+        _("There is no question with the identifier {golden_id}.").format(golden_id=golden_id),
+    )
 
 
 def _origin(caller: Caller) -> str:

@@ -13,7 +13,7 @@ from rag_resources.api.identity import Owner
 from rag_resources.api.metrics import written
 from rag_resources.api.problems import later
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 router = APIRouter(tags=["operation"])
 READY_MS = 1_000.0
@@ -29,7 +29,10 @@ async def healthz() -> JSONResponse:
 def readyz(request: Request) -> JSONResponse:
     """Say whether questions can be answered: the models are loaded and the database answers."""
     if not request.app.state.warm.is_set():
-        raise later(Message.API_STARTING, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        raise later(
+            _("The service is starting. Please try again in a few seconds."),
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+        )
     database = request.app.state.tenants.own.application.database
     with database.transaction(Deadline.after(READY_MS, time.monotonic)) as connection:
         connection.execute("SELECT 1")
@@ -53,7 +56,15 @@ async def docs(request: Request) -> HTMLResponse:
         for path, operations in request.app.openapi()["paths"].items()
         for method, operation in operations.items()
     )
-    title, intro = escape(Message.API_TITLE), escape(Message.API_DOCS_INTRO)
+    title, intro = (
+        escape(_("API of Brain Sync RAG")),
+        escape(
+            _(
+                "Every request has the header Authorization: Bearer KEY if there are keys. The "
+                "whole schema, for generating clients, is at"
+            )
+        ),
+    )
     return HTMLResponse(
         f'<!doctype html><html lang="es"><meta charset="utf-8"><title>{title}</title>'
         "<style>body{font:1rem/1.5 sans-serif;margin:2rem}td{padding:.3rem .8rem;"

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from rag_resources.api.bodies import Note, Tags, Who
 from rag_resources.api.identity import Reader, Searcher
 from rag_resources.api.problems import ProblemError
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 
 router = APIRouter(tags=["notes"])
 
@@ -21,7 +21,9 @@ def show(request: Request, caller: Searcher, note_id: UUID) -> JSONResponse:
     with request.app.state.tenants.of(caller.tenant) as app:
         found = app.notes.open(note_id, caller.filters)
     if found is None:
-        message = Message.API_NOTE_UNKNOWN.format(note_id=note_id)
+        message = _("There is no note {note_id}, or this key does not show it.").format(
+            note_id=note_id
+        )
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     return JSONResponse(found.to_json())
 

@@ -6,6 +6,8 @@ reader entered.
 
 import hashlib
 import json
+import re
+from collections.abc import Iterator
 from functools import cache
 from http import HTTPStatus
 from typing import Annotated
@@ -17,11 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rag_resources.api.language import preferred_language
 from rag_resources.api.problems import ProblemError
 from rag_resources.core.golden import CATEGORIES, DIFFICULTIES
-from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import shown
 from rag_resources.languages.files import LANGUAGES
-from rag_resources.languages.messages import wording
+from rag_resources.languages.messages import _, render
 from rag_resources.packaged import packaged
 
 router = APIRouter(include_in_schema=False)
@@ -58,14 +59,12 @@ HEADERS = {
 }
 _LANGUAGE_NAMES = {"es": "Español", "fr": "Français", "en": "English"}
 _CATEGORY_NAMES = {
-    "factual": "CATEGORY_FACTUAL",
-    "causal": "CATEGORY_CAUSAL",
-    "temporal": "CATEGORY_TEMPORAL",
-    "comparative": "CATEGORY_COMPARATIVE",
-    "multi-part": "CATEGORY_MULTI_PART",
+    "factual": _("a fact"),
+    "causal": _("a cause"),
+    "temporal": _("a time"),
+    "comparative": _("a comparison"),
+    "multi-part": _("several parts"),
 }
-_OF_SCRIPTS = ("PAGE_", "PLACE_", "ANSWER_SOURCES", "ANSWER_UNSUPPORTED_MARK", "ASKED_CARRIED")
-"""Prefixes of the message codes whose wording is given to the scripts."""
 
 
 @router.get("/")
@@ -81,7 +80,9 @@ async def page(request: Request, lang: Annotated[str, Query(max_length=10)] = ""
 async def static(request: Request, name: str) -> Response:
     """Send a file of the page."""
     if name not in _TYPES:
-        message = Message.API_NOT_FOUND.format(path=shown(request.url.path))
+        message = _("{path} does not exist. What there is can be seen at /docs.").format(
+            path=shown(request.url.path)
+        )
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     content = _content(name)
     headers = {**HEADERS, "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
@@ -95,10 +96,21 @@ def _content(name: str) -> bytes:
     return packaged("rag_resources", "api", FOLDER, name).read_bytes()
 
 
+def _of_scripts() -> Iterator[str]:
+    """Yield the English sentences that the scripts say."""
+    for name in _TYPES:
+        if name.endswith(".js"):
+            script = _content(name).decode()
+            yield from (
+                json.loads(each) for each in re.findall(r'\b_\(("(?:[^"\\]|\\.)*")', script)
+            )
+
+
 @cache
 def _page(language: str) -> str:
-    words = {**wording(LANGUAGES[0]), **wording(language)}
-    own = {code: words[code] for code in words if code.startswith(_OF_SCRIPTS)}
+    def said(msgid: str) -> str:
+        return render(_(msgid), language)
+
     environment = Environment(
         loader=PackageLoader("rag_resources.api", FOLDER),
         autoescape=True,
@@ -107,11 +119,11 @@ def _page(language: str) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("page.html").render(
-        t=words,
-        words=json.dumps(own, ensure_ascii=False),
+        _=said,
+        words=json.dumps({each: said(each) for each in _of_scripts()}, ensure_ascii=False),
         language=language,
         languages=_LANGUAGE_NAMES,
         longest=MAX_QUERY_CHARS,
-        categories=[(name, _CATEGORY_NAMES[name]) for name in CATEGORIES],
+        categories=[(name, render(_CATEGORY_NAMES[name], language)) for name in CATEGORIES],
         difficulties=list(DIFFICULTIES),
     )

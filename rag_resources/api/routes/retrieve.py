@@ -11,7 +11,7 @@ from rag_resources.api.identity import Caller, Searcher
 from rag_resources.api.language import reader_language
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import found_as_json, searched
-from rag_resources.core.messages import Message
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 router = APIRouter(tags=["search"])
@@ -30,8 +30,10 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Respo
     settings: Settings = request.app.state.settings
     top_k = settings.query_topk_default if body.top_k is None else body.top_k
     if top_k > settings.query_topk_max:
-        problem = Message.API_TOPK_MAX.format(value=top_k, maximum=settings.query_topk_max)
-        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [problem])
+        problem = _("topK: {value} is larger than the maximum, {maximum}").format(
+            value=top_k, maximum=settings.query_topk_max
+        )
+        raise ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), [problem])
     threshold = body.similarity_threshold
     if threshold is None:
         threshold = settings.query_similarity_threshold
@@ -45,7 +47,7 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Respo
     )
     found = await _found(request, caller, search)
     if not found["results"]:
-        found["message"] = Message.API_NO_RESULTS
+        found["message"] = _("No results were found for this query.")
     return _as_json(found)
 
 

@@ -18,7 +18,6 @@ import httpx
 
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import RejectedRecord
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.web.fetching import (
@@ -30,6 +29,7 @@ from rag_resources.documents.web.fetching import (
 )
 from rag_resources.documents.web.public import without_credentials
 from rag_resources.files import PRIVATE, write_atomically
+from rag_resources.languages.messages import _
 
 _PDF_WITHIN_BYTES = 1_024
 _TITLES = ("title", "título")
@@ -143,7 +143,7 @@ class _Download:
                 wait_s = wait_before(attempt, failure)
                 if attempt == self._config.tries or time.monotonic() + wait_s > until:
                     raise InvalidSourceError(
-                        Message.URL_GIVEN_UP.format(reason=failure.reason, tries=attempt)
+                        _("{reason} (tries: {tries})").format(reason=failure.reason, tries=attempt)
                     ) from failure
                 sleep(wait_s)
         raise AssertionError
@@ -176,7 +176,7 @@ class _Download:
                 self._receive(response, held, until)
             except httpx.TimeoutException as error:
                 url = without_credentials(self._address.url)
-                raise PassingError(Message.URL_TIMEOUT.format(url=url)) from error
+                raise PassingError(_("{url} does not answer in time").format(url=url)) from error
             except (httpx.TransportError, httpx.DecodingError) as error:
                 raise PassingError(self._cut()) from error
             self._check_kind(response)
@@ -207,11 +207,19 @@ class _Download:
             for block in response.iter_bytes():
                 held += len(block)
                 if held > self._most_bytes:
-                    self._refuse(Message.DOCUMENT_TOO_LARGE.format(megabytes=self._megabytes))
+                    self._refuse(
+                        _(
+                            "The file takes more than {megabytes} MB. Raise EXTRACTION__FILE_MB "
+                            "or split the file."
+                        ).format(megabytes=self._megabytes)
+                    )
                 file.write(block)
                 if time.monotonic() > until:
                     raise InvalidSourceError(
-                        Message.URL_SLOW.format(
+                        _(
+                            "{url} did not end within {seconds} s; what was downloaded is used "
+                            "the next time"
+                        ).format(
                             url=without_credentials(self._address.url),
                             seconds=round(self._config.total_s),
                         )
@@ -220,7 +228,12 @@ class _Download:
     def _check_size(self, response: httpx.Response, held: int) -> None:
         length = response.headers.get("content-length", "")
         if length.isdecimal() and held + int(length) > self._most_bytes:
-            self._refuse(Message.DOCUMENT_TOO_LARGE.format(megabytes=self._megabytes))
+            self._refuse(
+                _(
+                    "The file takes more than {megabytes} MB. Raise EXTRACTION__FILE_MB or split "
+                    "the file."
+                ).format(megabytes=self._megabytes)
+            )
 
     def _check_kind(self, response: httpx.Response) -> None:
         """Refuse a file that claims to be a PDF and is not, as an error page with status 200."""
@@ -230,14 +243,18 @@ class _Download:
             return
         with self._part.open("rb") as file:
             if b"%PDF-" not in file.read(_PDF_WITHIN_BYTES):
-                self._refuse(Message.URL_NO_PDF.format(kind=kind or "?"))
+                self._refuse(
+                    _("is no PDF: the server sent something else ({kind})").format(kind=kind or "?")
+                )
 
     def _refuse(self, reason: str) -> None:
         self._forget()
         raise InvalidSourceError(reason)
 
     def _cut(self) -> str:
-        return Message.URL_CUT.format(url=without_credentials(self._address.url))
+        return _("the connection with {url} was cut").format(
+            url=without_credentials(self._address.url)
+        )
 
 
 def _conditions(known: str) -> dict[str, str]:

@@ -13,12 +13,12 @@ import httpx
 
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.documents.web.public import (
     NameUnknownError,
     target_of,
     without_credentials,
 )
+from rag_resources.languages.messages import _
 from rag_resources.packaged import product_version
 
 MOST_REDIRECTS = 5
@@ -79,7 +79,7 @@ def requested(
     """
     try:
         at = httpx.URL(url)
-        for _ in range(MOST_REDIRECTS + 1):
+        for __ in range(MOST_REDIRECTS + 1):
             target = target_of(at, allow_private=config.allow_private)
             request = client.build_request(
                 "GET",
@@ -99,14 +99,18 @@ def requested(
                 response.close()
     except httpx.InvalidURL as error:
         raise InvalidSourceError(
-            Message.URL_INVALID.format(url=without_credentials(url))
+            _("“{url}” is no valid address").format(url=without_credentials(url))
         ) from error
     except NameUnknownError as error:
         raise PassingError(error.message) from error
     except httpx.TransportError as error:
-        kind = Message.URL_TIMEOUT if isinstance(error, httpx.TimeoutException) else Message.URL_CUT
+        kind = (
+            _("{url} does not answer in time")
+            if isinstance(error, httpx.TimeoutException)
+            else _("the connection with {url} was cut")
+        )
         raise PassingError(kind.format(url=without_credentials(url))) from error
-    raise InvalidSourceError(Message.URL_REDIRECTS.format(url=without_credentials(url)))
+    raise InvalidSourceError(_("{url} redirects too often").format(url=without_credentials(url)))
 
 
 def address_of(response: httpx.Response) -> str:
@@ -130,7 +134,7 @@ def _require_success(response: httpx.Response, url: str) -> None:
     status = response.status_code
     if response.is_success or status in (304, 416):
         return
-    reason = Message.URL_STATUS.format(url=without_credentials(url), status=status)
+    reason = _("{url} answers {status}").format(url=without_credentials(url), status=status)
     if status in _MAY_PASS:
         raise PassingError(reason, _retry_after(response.headers.get("retry-after", "")))
     raise MissingError(reason) if response.is_client_error else InvalidSourceError(reason)

@@ -13,7 +13,6 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError, unreadable
-from rag_resources.core.messages import Message
 from rag_resources.core.path_pattern import value_of
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import RejectedRecord
@@ -30,6 +29,7 @@ from rag_resources.documents.web.fetching import (
     wait_before,
 )
 from rag_resources.documents.web.public import without_credentials
+from rag_resources.languages.messages import _
 
 LISTS = (".txt", ".csv")
 MOST_LIST_BYTES = 50_000_000
@@ -57,7 +57,7 @@ def listed_urls(path: Path) -> Iterator[WebAddress | RejectedRecord]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSourceError(unreadable(name, error)) from error
     if len(text) > MOST_LIST_BYTES:
-        raise InvalidSourceError(Message.URL_LIST_LARGE.format(path=name))
+        raise InvalidSourceError(_("{path} is too large for a list of addresses").format(path=name))
     if path.suffix.lower() == ".csv":
         return _once(_rows(text, name), name)
     lines = ((n, line.strip()) for n, line in enumerate(text.splitlines(), start=1))
@@ -70,7 +70,9 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, WebAddress]]:
     reader = csv.DictReader(io.StringIO(text), _columns(head, delimiter), delimiter=delimiter)
     next(reader, None)
     if URL_COLUMN not in (reader.fieldnames or ()):
-        raise InvalidSourceError(Message.URL_LIST_COLUMN.format(path=name, column=URL_COLUMN))
+        raise InvalidSourceError(
+            _("{path} has no column “{column}”").format(path=name, column=URL_COLUMN)
+        )
 
     def rows() -> Iterator[tuple[int, WebAddress]]:
         for row in reader:
@@ -105,9 +107,9 @@ def _problem(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        return Message.URL_INVALID.format(url=shown(url))
+        return _("“{url}” is no valid address").format(url=shown(url))
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        return Message.URL_SCHEME.format(url=without_credentials(url))
+        return _("“{url}” is no http or https address").format(url=without_credentials(url))
     return ""
 
 
@@ -128,7 +130,11 @@ def linked_urls(url: str, config: DownloadConfig) -> Iterator[WebAddress | Rejec
     with open_client(config) as client:
         robots = _Robots(client, config)
         if not robots.allows(url):
-            raise InvalidSourceError(Message.URL_ROBOTS.format(url=without_credentials(url)))
+            raise InvalidSourceError(
+                _("the robots.txt of the server does not allow {url} to be read").format(
+                    url=without_credentials(url)
+                )
+            )
         body, base = _body(client, url, config)
         if _is_sitemap(body):
             links = _sitemap_links(client, body, config, robots)
@@ -143,7 +149,13 @@ def linked_urls(url: str, config: DownloadConfig) -> Iterator[WebAddress | Rejec
                 continue
             seen[link] = None
             if len(seen) > config.most_links:
-                yield RejectedRecord(url, Message.URL_MANY_LINKS.format(most=config.most_links))
+                yield RejectedRecord(
+                    url,
+                    _(
+                        "there are more than {most} links; the others are not read "
+                        "(DOWNLOAD__MOST_LINKS)"
+                    ).format(most=config.most_links),
+                )
                 return
             yield robots.refusal(link) or WebAddress(link)
 
@@ -161,7 +173,7 @@ def _body(client: httpx.Client, url: str, config: DownloadConfig) -> tuple[bytes
         except PassingError as failure:
             if attempt == config.tries:
                 raise InvalidSourceError(
-                    Message.URL_GIVEN_UP.format(reason=failure.reason, tries=attempt)
+                    _("{reason} (tries: {tries})").format(reason=failure.reason, tries=attempt)
                 ) from failure
             sleep(wait_before(attempt, failure))
     raise AssertionError
@@ -175,16 +187,21 @@ def _read(response: httpx.Response, url: str, config: DownloadConfig) -> bytes:
             body += block
             if len(body) > MOST_LIST_BYTES:
                 raise InvalidSourceError(
-                    Message.URL_LIST_LARGE.format(path=without_credentials(url))
+                    _("{path} is too large for a list of addresses").format(
+                        path=without_credentials(url)
+                    )
                 )
             if time.monotonic() > until:
                 raise InvalidSourceError(
-                    Message.URL_SLOW.format(
-                        url=without_credentials(url), seconds=round(config.total_s)
-                    )
+                    _(
+                        "{url} did not end within {seconds} s; what was downloaded is used the "
+                        "next time"
+                    ).format(url=without_credentials(url), seconds=round(config.total_s))
                 )
     except (httpx.TransportError, httpx.DecodingError) as error:
-        raise PassingError(Message.URL_CUT.format(url=without_credentials(url))) from error
+        raise PassingError(
+            _("the connection with {url} was cut").format(url=without_credentials(url))
+        ) from error
     return bytes(body)
 
 
@@ -195,10 +212,12 @@ def _unpacked(body: bytes, url: str) -> bytes:
     try:
         unpacked = zlib.decompressobj(_GZIP_WINDOW).decompress(body, MOST_LIST_BYTES + 1)
     except zlib.error as error:
-        problem = Message.URL_INVALID.format(url=without_credentials(url))
+        problem = _("“{url}” is no valid address").format(url=without_credentials(url))
         raise InvalidSourceError(problem) from error
     if len(unpacked) > MOST_LIST_BYTES:
-        raise InvalidSourceError(Message.URL_LIST_LARGE.format(path=without_credentials(url)))
+        raise InvalidSourceError(
+            _("{path} is too large for a list of addresses").format(path=without_credentials(url))
+        )
     return unpacked
 
 
@@ -239,7 +258,9 @@ def _page_links(body: bytes, base: str, config: DownloadConfig) -> list[str]:
         nodes = tree.css(config.links)
     except (ValueError, SelectolaxError) as error:
         raise InvalidParameterError(
-            Message.URL_SELECTOR.format(selector=shown(config.links))
+            _("DOWNLOAD__LINKS is no CSS selector: “{selector}”").format(
+                selector=shown(config.links)
+            )
         ) from error
     own = tree.css_first("base[href]")
     start = httpx.URL(base).join(own.attributes["href"] or "") if own else httpx.URL(base)
@@ -286,7 +307,12 @@ class _Robots:
                 return None
         except InvalidSourceError as error:
             return RejectedRecord(url, error.message)
-        return RejectedRecord(url, Message.URL_ROBOTS.format(url=without_credentials(url)))
+        return RejectedRecord(
+            url,
+            _("the robots.txt of the server does not allow {url} to be read").format(
+                url=without_credentials(url)
+            ),
+        )
 
     def _read(self, url: str) -> RobotFileParser:
         rules = RobotFileParser()

@@ -11,8 +11,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import httpx
 
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import _
 
 _EMBEDDING = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 """IPv6 networks whose addresses stand for IPv4 ones, which may be private: NAT64, 6to4, Teredo."""
@@ -58,15 +58,18 @@ def target_of(url: httpx.URL, *, allow_private: bool) -> Target:
         NameUnknownError: The host cannot be found.
     """
     if url.scheme not in ("http", "https") or not url.host:
-        raise AddressRefusedError(Message.URL_SCHEME.format(url=without_credentials(str(url))))
+        raise AddressRefusedError(
+            _("“{url}” is no http or https address").format(url=without_credentials(str(url)))
+        )
     addresses = _resolve(url.host)
     if not allow_private:
         for address in addresses:
             if not is_public(address):
                 raise AddressRefusedError(
-                    Message.URL_PRIVATE.format(
-                        url=without_credentials(str(url)), address=str(address)
-                    )
+                    _(
+                        "{url} leads to {address}, which is no public address; if it is yours, "
+                        "set DOWNLOAD__ALLOW_PRIVATE=true"
+                    ).format(url=without_credentials(str(url)), address=str(address))
                 )
     chosen = addresses[0]
     host = f"[{chosen}]" if isinstance(chosen, IPv6Address) else str(chosen)
@@ -88,4 +91,6 @@ def _resolve(host: str) -> list[IPv4Address | IPv6Address]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(ip_address(each[4][0]) for each in found))
     except (OSError, UnicodeError, ValueError) as error:
-        raise NameUnknownError(Message.URL_HOST_UNKNOWN.format(host=shown(host))) from error
+        raise NameUnknownError(
+            _("the server “{host}” is not found").format(host=shown(host))
+        ) from error
