@@ -195,14 +195,14 @@ def test_a_sentence_chooses_between_singular_and_plural(
 
 def test_the_choices_of_a_field_are_listed_in_the_language() -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
-        validated(RetrievalConfig, {"tie_break": "azar"}, "x")
+        validated(RetrievalConfig, {"unit": "azar"}, "x")
     for language, said in {
-        "es": "La configuración no es válida (x):\n  - tie_break: «azar» no es una de las "
-        "opciones: 'chunk_id' o 'recency'",
-        "fr": "La configuration n'est pas valide (x) :\n  - tie_break: « azar » ne fait pas partie "
-        "des options : 'chunk_id' ou 'recency'",
-        "en": "The configuration is not valid (x):\n  - tie_break: “azar” is not one of the "
-        "options: 'chunk_id' or 'recency'",
+        "es": "La configuración no es válida (x):\n  - unit: «azar» no es una de las "
+        "opciones: 'chunks' o 'notes'",
+        "fr": "La configuration n'est pas valide (x) :\n  - unit: « azar » ne fait pas partie "
+        "des options : 'chunks' ou 'notes'",
+        "en": "The configuration is not valid (x):\n  - unit: “azar” is not one of the "
+        "options: 'chunks' or 'notes'",
     }.items():
         assert render(caught.value.message, language) == said
 

@@ -36,7 +36,7 @@ def test_the_ui_is_not_served_twice_from_the_same_place(tmp_path: Path) -> None:
     settings = Settings(rag_home=tmp_path)
     with (
         announced(tmp_path, UI, address="http://127.0.0.1:3001"),
-        pytest.raises(InvalidParameterError, match="ya está en marcha en http"),
+        pytest.raises(InvalidParameterError, match="a está en marcha en http"),
     ):
         serve(settings)
 
@@ -195,7 +195,7 @@ def test_an_api_that_runs_already_at_the_port_is_named(tmp_path: Path) -> None:
         settings = Settings(rag_home=tmp_path, api_port=port)
         with (
             announced(tmp_path, COMMAND, address=url),
-            pytest.raises(InvalidParameterError, match=f"ya está en marcha en {url}"),
+            pytest.raises(InvalidParameterError, match=f"a está en marcha en {url}"),
         ):
             free_port(settings)
 

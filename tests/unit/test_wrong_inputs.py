@@ -179,7 +179,7 @@ GOLDENS: list[tuple[Any, list[str]]] = [
     ([{**GOOD, "difficulty": True}], ["difficulty", "de 1 a 5"]),
     ([{**GOOD, "tags": "a"}], ["tags"]),
     ([{**GOOD, "id": "x"}], ["id", "«x»"]),
-    ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "entrada 1", "tildes"]),
+    ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "entrada 1", "acentos"]),
     ([{**GOOD, "places": [{"note": "n", "text": "no está"}]}], ["places[0]", "no está"]),
 ]
 
