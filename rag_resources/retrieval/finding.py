@@ -235,19 +235,22 @@ class Finder:
         *,
         versioned: bool = False,
     ) -> SearchOutcome:
-        """Run the statement; if it fails under old facts, once more under new ones."""
+        """Run the statement; if old facts fail or were wrong, once more under new ones."""
         tenant, filters = question.request.tenant, question.request.filters
         fresh = self._facts_of(tenant) is None
         lend = self._database.autocommit if filters.is_empty else self._database.snapshot
         while True:
             try:
                 with lend(until) as connection, question.stages.run("search"):
-                    return self._run(connection, question, names, versioned=versioned)
+                    outcome = self._run(connection, question, names, versioned=versioned)
+                facts = self._facts_of(tenant)
+                if fresh or (facts and outcome.models_state == facts.models_state):
+                    return outcome
             except Exception as error:
                 if fresh or isinstance(error, DatabaseTimeoutError) or _is_lost(error):
                     raise
-                self._known.pop(tenant, None)
-                fresh = True
+            self._known.pop(tenant, None)
+            fresh = True
 
     def _run(
         self,

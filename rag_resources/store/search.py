@@ -116,12 +116,14 @@ class SearchFacts:
         chunk_count: If so, how many chunks the tenant has, up to one more than `EXACT_VECTORS`.
         models: The registered models, by name.
         windowed: The models among them that have windows.
+        models_state: Differs if any model has changed.
     """
 
     is_shared: bool
     chunk_count: int
     models: Mapping[str, ModelInfo]
     windowed: frozenset[str]
+    models_state: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +159,24 @@ class SearchOutcome:
         chunks: Best first.
         passages: Their texts, by chunk id.
         windows: Their windows, if windows were searched, by chunk id.
+        models_state: Of the models when it searched, as in `SearchFacts`.
         version: Version of the searched index; None if that was not requested.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
     passages: Mapping[UUID, Passage] = field(default_factory=dict)
     windows: Mapping[UUID, Windows] = field(default_factory=dict)
+    models_state: str | None = None
     version: IndexVersion | None = None
 
 
 def read_facts(connection: Connection, tenant: str) -> SearchFacts:
     """Read the facts of a tenant, in one round trip."""
-    query = statement("search_facts", most=sql.Literal(EXACT_VECTORS + 1))
+    query = statement(
+        "search_facts",
+        most=sql.Literal(EXACT_VECTORS + 1),
+        models_state=statement("models_state"),
+    )
     rows = connection.execute(query, {"tenant": tenant}).fetchall()
     models = {
         row.name: ModelInfo(
@@ -184,7 +192,8 @@ def read_facts(connection: Connection, tenant: str) -> SearchFacts:
         if row.name is not None
     }
     windowed = frozenset(row.name for row in rows if row.has_windows and row.name is not None)
-    return SearchFacts(rows[0].is_shared, rows[0].chunk_count, models, windowed)
+    first = rows[0]
+    return SearchFacts(first.is_shared, first.chunk_count, models, windowed, first.models_state)
 
 
 def is_visible(
@@ -339,6 +348,7 @@ class _Composer:
             scores=_union(scores),
             fusion=statement(FUSIONS[fusion], **self._constants(fusion)),
             shown=sql.Literal(request.shown),
+            models_state=statement("models_state"),
             read_version=statement(
                 "read_index_version" if request.versioned else "no_index_version"
             ),
@@ -552,6 +562,7 @@ def _read(
         ),
         passages_of(connection, found),
         _windows_of(found, request),
+        first.models_state,
         IndexVersion(first.number, first.lineage, first.next_expiry) if request.versioned else None,
     )
 

@@ -4,7 +4,7 @@
 
 -- name: search
 -- params:  those of {visible}, {questions} and the lists
--- returns: number bigint, lineage text, next_expiry timestamptz (of the index, or null); for each of the best, best
+-- returns: models_state text, number bigint, lineage text, next_expiry timestamptz (of the index, or null); for each of the best, best
 --          first, ties by id: id uuid, the columns of its note and chunk, score float8 in [0, 1], lists int[] that
 --          found it, their scores float8[], the columns of {windows}; without any a row of nulls
 -- index:   those of the lists, chunks_pkey, notes_pkey
@@ -27,7 +27,7 @@ best AS MATERIALIZED (
 )
 
 SELECT
-    v.number, v.lineage, v.next_expiry, b.id, b.note_id, b.created_at, b.score,
+    ({models_state}) AS models_state, v.number, v.lineage, v.next_expiry, b.id, b.note_id, b.created_at, b.score,
     (SELECT array_agg(f.list ORDER BY f.list) FROM found AS f WHERE f.id = b.id) AS lists,
     (SELECT array_agg(f.score ORDER BY f.list) FROM found AS f WHERE f.id = b.id) AS scores,
     n.title, coalesce(n.external_id, n.id::text) AS external_id,
@@ -227,16 +227,20 @@ SELECT NULL::integer[] AS starts, NULL::integer[] AS ends, NULL::float8[] AS cos
 -- The version if the answer is not cached.
 SELECT NULL::bigint AS number, NULL::text AS lineage, NULL::timestamptz AS next_expiry;
 
+-- name: models_state
+-- Changes with every change of a model.
+SELECT md5(string_agg(s::text, '' ORDER BY s.name)) FROM embedding_models AS s;
+
 -- name: search_facts
 -- What decides how a tenant is searched.
 -- params:  tenant text
 --          {most}: a literal
--- returns: is_shared bool (others have notes here, too), chunk_count bigint (then: how many the tenant has, up to
+-- returns: models_state text, is_shared bool (others have notes here, too), chunk_count bigint (then: how many the tenant has, up to
 --          {most}), and a row for each model that is not retired, or a single one without a name: name text,
 --          dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
 --          cosine_high float8, has_windows bool
 SELECT
-    o.is_shared,
+    ({models_state}) AS models_state, o.is_shared,
     CASE WHEN o.is_shared THEN (
         SELECT count(*)
         FROM (SELECT FROM chunks AS c WHERE c.tenant_id = :tenant LIMIT {most}) AS few -- noqa: AL05, AM09

@@ -486,6 +486,16 @@ def test_threshold_of_the_model_holds_unless_the_configuration_has_one(corpus: C
     assert len(corpus.pipeline().retrieve("ascensor", own).results) == 5
 
 
+def test_a_model_that_has_changed_is_searched_as_it_is_now(corpus: Corpus) -> None:
+    """At once, by a pipeline that knows it as it was; so nothing old is cached as new."""
+    corpus.index(*SENTENCES)
+    pipeline = corpus.pipeline()
+    semantic = config(strategy=Strategy.SEMANTIC)
+    assert pipeline.retrieve("ascensor", semantic).results
+    corpus.fetch("UPDATE embedding_models SET similarity_threshold = 1 RETURNING name")
+    assert pipeline.retrieve("ascensor", semantic).results == ()
+
+
 def test_ties_go_by_id_and_the_pool_cuts_them_so(corpus: Corpus) -> None:
     whole = corpus.index(*["El ascensor no funciona."] * 6)
     chunks = [row.id for row in corpus.fetch("SELECT id FROM chunks")]
