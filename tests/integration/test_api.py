@@ -31,7 +31,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.messages import _, render
+from rag_resources.languages.messages import _
 from rag_resources.providers.registry import build_embedder
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
@@ -200,7 +200,7 @@ WRONG_REQUESTS: list[tuple[str, str, Any, HTTPStatus, list[str]]] = [
     ("POST", ASK, SEARCH | {"filters": {"createdFrom": "ayer"}}, BAD, ["createdFrom", "«ayer»"]),
     ("POST", ASK, SEARCH | {"filters": {"etiqueta": "x"}}, BAD, ["etiqueta", "desconocida"]),
     ("POST", ASK, SEARCH | {"topk": 3}, BAD, ["topk", "topK"]),
-    ("POST", ASK, SEARCH | {"filters": {"noteids": []}}, BAD, ["filters.noteids", "noteIds?"]),
+    ("POST", ASK, SEARCH | {"filters": {"noteids": []}}, BAD, ["filters.noteids", "noteIds"]),
     ("POST", ASK, SEARCH | {"filters": {"noteIds": ["x"]}}, BAD, ["noteIds"]),
     ("POST", ASK, SEARCH | {"language": "de"}, BAD, ["language"]),
     ("POST", "/v1/answers", {"query": ""}, BAD, ["query"]),
@@ -262,12 +262,8 @@ def test_a_body_has_a_limit(api: ApiServer) -> None:
     """Also one that does not say its length, as it arrives."""
     long = b"x" * 1_100_000
     problem(api.client.post("/v1/retrieve", content=long), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    english = {"accept-language": "en"}
-    response = api.client.post("/v1/retrieve", content=iter([long]), headers=english)
-    refused = problem(response, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    assert refused["error"] == render(
-        _("The body of the request is longer than {maximum} kB.").format(maximum=64), "en"
-    )
+    response = api.client.post("/v1/retrieve", content=iter([long]))
+    assert "1024" in problem(response, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)["error"]
 
 
 def test_unknown_paths_and_methods_are_problems(api: ApiServer) -> None:

@@ -409,7 +409,7 @@ def test_names_are_not_broken_in_a_pipe(rag: Rag, folder: Path) -> None:
 
 def test_list_and_show(rag: Rag) -> None:
     listed = rag("notes", "list", "--limit", "2")
-    assert "Notas: 3; se muestran 2." in listed.out
+    assert "Se muestran 2 de 3." in listed.out
     assert "Nota de huerto" in listed.out
     assert "gata" not in listed.out
     refused = rag("notes", "list", "--limit", "0")

@@ -420,7 +420,6 @@ LISTS: tuple[tuple[str, ...], ...] = (
     ("notes", "list", "--deleted", "--json"),
     ("document", "list", "--json"),
     ("golden", "list", "--json"),
-    ("golden", "history", "--json"),
     ("answers", "list", "--json"),
     ("key", "list", "--json"),
     ("retrieve", f"código {GUESSED}", "--config", "fulltext", "--json"),
