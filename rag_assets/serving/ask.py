@@ -11,9 +11,10 @@ from rag_assets.labels import labelled, stage_times
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.serving.retrieve import RetrieveConfig
 from rag_resources.application.answers import Asked
+from rag_resources.core.blocks import rendered
 from rag_resources.core.citations import AnswerSentence, Citation, numbered
 from rag_resources.core.filters import parse_filters
-from rag_resources.core.markdown import plain, without_marks
+from rag_resources.core.markdown import plain
 from rag_resources.core.query import check_language
 from rag_resources.languages.formats import day
 from rag_resources.languages.messages import _, readers, render
@@ -128,7 +129,7 @@ def answer_markdown(asked: Asked, language: str) -> str:
         return plain(answer.notice)
     numbers = numbered(answer.sentences)
     lines = [
-        plain(without_marks(own.text))
+        plain(rendered(own.text))
         + "".join(f" [{numbers[each]}]" for each in own.citations)
         + ("" if own.is_supported else " " + render(_("[unverified]"), language))
         for own in answer.sentences

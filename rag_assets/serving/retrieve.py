@@ -10,8 +10,9 @@ from pydantic import Field
 from rag_assets.labels import labelled, stage_times
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.blocks import rendered
 from rag_resources.core.filters import parse_filters
-from rag_resources.core.markdown import plain, without_marks
+from rag_resources.core.markdown import plain
 from rag_resources.core.query import check_language
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
@@ -168,7 +169,7 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
         found.append(_("fusion {before:.3f}, re-ranking {score:.3f}").format(**scores))
     if result.place and (where := parts_in_words(result.place.places)):
         found.insert(0, where)
-    title, passage = _title(result), plain(_cut(without_marks(result.content), PASSAGE_CHARS))
+    title, passage = _title(result), plain(_cut(rendered(result.content), PASSAGE_CHARS))
     score = number(result.score, 4, language)
     return rank, score, date, title, passage, render(joined("; ", found), language)
 

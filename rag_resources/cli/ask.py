@@ -37,8 +37,8 @@ from rag_resources.cli.search_options import (
     search_of,
 )
 from rag_resources.cli.session import application
+from rag_resources.core.blocks import rendered
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.markdown import without_marks
 from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class _Page:
             str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
         )
         doubt = "" if sentence.is_supported else " " + told(_("[unverified]"))
-        say(f"{clean(without_marks(sentence.text))} {marks}{doubt}")
+        say(f"{clean(rendered(sentence.text))} {marks}{doubt}")
         sys.stdout.flush()
 
 
@@ -293,7 +293,7 @@ def _cost(asked: "Asked") -> str:
 
 def _shortened(text: str) -> str:
     """Return a sentence as people read it, cut at a word if it is long."""
-    return shorten(clean(without_marks(text)), SHOWN_BESIDE, placeholder="…")
+    return shorten(clean(rendered(text)), SHOWN_BESIDE, placeholder="…")
 
 
 def _source(citation: "Citation") -> str:

@@ -200,7 +200,7 @@ def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
     """
     from rich.text import Text
 
-    from rag_resources.core.markdown import marks_of
+    from rag_resources.core.blocks import read
     from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
@@ -212,12 +212,11 @@ def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
         best_start, best_end = start, end
     first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
     last = min(len(text), first + SHOWN_CHARS)
-    hidden = marks_of(text)
+    reading = read(text)
     marks = not sys.stdout.isatty()
 
     def part(begin: int, until: int) -> str:
-        places = range(max(begin, first), min(until, last))
-        return "".join(text[place] for place in places if place not in hidden)
+        return reading.shown(max(begin, first), min(until, last))
 
     shown = Text.assemble(
         "…" if first else "",

@@ -6,6 +6,7 @@ How pieces are put together belongs in `core.chunking` and `core.structure_chunk
 import re
 from collections.abc import Callable, Iterator
 
+from rag_resources.core.blocks import read
 from rag_resources.core.configuration import ChunkLimits
 from rag_resources.core.rules import rules
 from rag_resources.core.sentences import sentences
@@ -39,11 +40,23 @@ def split_sentence(
     """Yield the clauses of a sentence, or words and characters of those that are too long."""
     # Runs of words are at most as long as the overlap, so that neighbours can share one.
     limit = limits.overlap or limits.longest
-    for clause in _cut(text, sentence, _CLAUSE_BORDER):
+    clauses = (
+        clause
+        for part in read(text).visible(sentence)
+        for clause in _cut(text, _trimmed(text, part), _CLAUSE_BORDER)
+        if clause.length
+    )
+    for clause in clauses:
         if counter(text[clause.start : clause.end]) <= limits.longest:
             yield clause
         else:
             yield from _split_words(text, clause, limit, limits.longest, counter)
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    content = text[span.start : span.end]
+    start = span.start + len(content) - len(content.lstrip())
+    return Span(start, max(start, span.start + len(content.rstrip())))
 
 
 def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:

@@ -8,6 +8,7 @@ Properties 7 to 12 are about this module; if they conflict, size takes precedenc
 from collections.abc import Callable, Sequence
 from uuid import UUID, uuid5
 
+from rag_resources.core.blocks import Reading, read
 from rag_resources.core.chunk_units import TokenCounter, overlap_start, units_of
 from rag_resources.core.configuration import ChunkingConfig, ChunkLimits
 from rag_resources.core.errors import InvalidParameterError
@@ -34,8 +35,8 @@ def chunk_note(
         counter: Counts the tokens of a text; must never decrease when the text grows.
 
     Returns:
-        Chunks numbered from 0 that cover every character that is not white space, each of at most
-        the longest length. Neighbours share the trailing units (sentences, or clauses of an
+        Chunks numbered from 0 that cover every character that is shown, each of at most the longest
+        length. Neighbours share the trailing units (sentences, or clauses of an
         over-long sentence) that fit in 1.5 x the overlap, at least one if it fits in half a chunk.
 
     Raises:
@@ -50,6 +51,8 @@ def chunk_note(
         spans = structure_spans(content, config, counter)
     else:
         spans = _pack(content, units_of(content, limits, counter), limits, counter)
+    reading = read(content)
+    shown = [span for span in spans if reading.shows(span.start, span.end)]
     return [
         Chunk(
             chunk_id=chunk_id(note_id, index, content[span.start : span.end]),
@@ -58,9 +61,17 @@ def chunk_note(
             start_char=span.start,
             end_char=span.end,
             content=content[span.start : span.end],
+            rendered=_rendered(reading, span),
         )
-        for index, span in enumerate(spans)
+        for index, span in enumerate(shown or spans)
     ]
+
+
+def _rendered(reading: Reading, span: Span) -> str | None:
+    """What is seen of a chunk; None if that is its text but for white space, or nothing."""
+    shown = reading.rendered(span.start, span.end)
+    same = shown.split() == reading.text[span.start : span.end].split()
+    return None if same or not shown else shown
 
 
 def _pack(

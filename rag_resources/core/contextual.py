@@ -9,6 +9,7 @@ Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 
 import re
 from collections.abc import Sequence
 
+from rag_resources.core.blocks import read, rendered
 from rag_resources.core.rules import rules
 from rag_resources.core.sentences import iter_sentences
 from rag_resources.core.types import Chunk
@@ -26,7 +27,8 @@ def summarize(title: str, content: str) -> str:
     Returns:
         At most `SUMMARY_CHARS` characters on one line; empty only if title and content are.
     """
-    opening = next((content[span.start : span.end] for span in iter_sentences(content)), "")
+    reading = read(content)
+    opening = next((reading.rendered(own.start, own.end) for own in iter_sentences(content)), "")
     parts = [part for part in (_one_line(title), _one_line(opening)) if part]
     return _shorten(": ".join(parts), SUMMARY_CHARS)
 
@@ -82,7 +84,7 @@ def with_header(text: str, header: str) -> str:
 
     The header is embedded and searched with the chunk, but is no part of its content.
     """
-    return f"{text}\n{header[:HEADER_CHARS]}" if header else text
+    return f"{text}\n{rendered(header)[:HEADER_CHARS]}" if header else text
 
 
 def _section(index: int, count: int) -> str:
@@ -93,7 +95,7 @@ def _section(index: int, count: int) -> str:
 
 
 def _topic(chunk: Chunk) -> str:
-    return _shorten(_one_line(chunk.content), TOPIC_CHARS)
+    return _shorten(_one_line(chunk.searched), TOPIC_CHARS)
 
 
 def _one_line(text: str) -> str:

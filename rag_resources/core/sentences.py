@@ -1,6 +1,7 @@
-"""Cuts a Spanish text, plain or Markdown, into sentences with exact offsets.
+"""Cuts the blocks of a Spanish text into sentences with exact offsets.
 
-The words are in `languages/es/rules/sentences.toml`; building chunks belongs in `core.chunking`.
+`core.blocks` finds the blocks. The words are in `languages/es/rules/sentences.toml`; building
+chunks belongs in `core.chunking`.
 `tests/data/sentences.txt` shows what ends a sentence and what does not.
 """
 
@@ -8,8 +9,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
+from rag_resources.core.blocks import read
 from rag_resources.core.rules import rules
 from rag_resources.core.text import Span
 
@@ -20,50 +21,9 @@ def _any_of(words: Sequence[str]) -> str:
     return f"(?:{'|'.join(words)})"
 
 
-# --- Blocks -----------------------------------------------------------------------------------
-
 # The number or letter of a list entry or heading: "3.", "2.1.", "b)", "IV.", "A.".
 _NUMBER = r"(?:\d{1,3}(?:\.\d{1,3})*[.)]|[IVXLC]{1,5}[.)]|\w[.)])"
 _MARKER = r"(?:[-*+•·–—]|\d{1,3}[.)]|[^\W\d_]\))[^\S\r\n]+(?:\[[ xX]\][^\S\r\n]+)?"
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_HEADING = re.compile(r"\s*#{1,6}\s")
-_RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
-_ENTRY = re.compile(rf"\s*(?:>\s*)*{_MARKER}|\s*[—–]")
-_QUOTED = re.compile(r"\s*>")
-
-
-def _blocks(text: str) -> Iterator[Span]:
-    """Paragraphs, list entries, headings and tables: no sentence goes from one into the next."""
-    start = 0
-    before = ""
-    for match in _LINE.finditer(text):
-        line = match[0].rstrip()
-        if match.start() > start and _opens_block(line, before):
-            yield Span(start, match.start())
-            start = match.start()
-        before = line
-    if start < len(text):
-        yield Span(start, len(text))
-
-
-def _opens_block(line: str, before: str) -> bool:
-    """Whether a line, without white space at its end, does not continue the line before it."""
-    return (
-        not line
-        or not before
-        or bool(_HEADING.match(line) or _HEADING.match(before))
-        or bool(_RULE.match(line) or _RULE.match(before))
-        or bool(_ENTRY.match(line))
-        or bool(_QUOTED.match(line)) is not bool(_QUOTED.match(before))
-        or _is_row(line) is not _is_row(before)
-    )
-
-
-def _is_row(line: str) -> bool:
-    return line.lstrip().startswith("|")
-
-
-# --- Borders ----------------------------------------------------------------------------------
 
 _CLOSERS = r"""["'”’»)\]*_`~]"""
 _OPENERS = r"""["'“‘«(\[*_`~¿¡—–-]"""
@@ -96,6 +56,8 @@ _ROMAN = re.compile(r"[IVXLCDM]+")
 _PAIRS = {"(": ")", "[": "]", "«": "»", "“": "”"}
 _PAIR_MARK = re.compile(r'[()\[\]«»“”"]')
 
+_WHOLE = {"row", "code", "message"}
+"""Kinds of blocks that are one sentence."""
 _ABBREVIATION_CHARS = 40
 """Enough for the longest abbreviation and the word before it."""
 _START_CHARS = 60
@@ -109,7 +71,8 @@ _RUN_IN_CHARS = 80
 def sentences(text: str) -> list[Span]:
     """Cut a Spanish text into sentences.
 
-    A quotation or text in brackets stays whole, and so do list numbers, run-in headings and tables.
+    A quotation or text in brackets stays whole, and so do list numbers, run-in headings, rows of
+    tables, code and messages.
 
     Returns:
         Spans in order, none blank, trimmed of surrounding white space; every character outside
@@ -120,13 +83,15 @@ def sentences(text: str) -> list[Span]:
 
 def iter_sentences(text: str) -> Iterator[Span]:
     """Yield the spans of `sentences` one by one: the first costs less than all."""
-    for block in _blocks(text):
-        start = block.start
-        for border in chain(_borders(text, block), (block.end,)):
-            span = _trimmed(text, start, border)
-            if span.length:
-                yield span
-            start = border
+    reading = read(text)
+    for block in reading.blocks:
+        start, end = block.span.start, block.span.end
+        for border in () if block.kind in _WHOLE else _borders(text, block.span):
+            if reading.shows(start, border) and reading.shows(border, end):
+                yield _trimmed(text, start, border)
+                start = border
+        if text[start:end].strip():
+            yield _trimmed(text, start, end)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
@@ -136,8 +101,6 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _borders(text: str, block: Span) -> Iterator[int]:
-    if _is_row(text[block.start : block.end]):
-        return
     enclosed = _enclosed(text, block)
     starts = [span.start for span in enclosed]
     run_in = _run_in_end(text, block)

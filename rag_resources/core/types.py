@@ -96,6 +96,7 @@ class Chunk:
     Attributes:
         context: The contextual prefix, for the contextual vector.
         topics: The prefix without its fixed words, for full-text search.
+        rendered: What a reader of the rendered note sees of it; None where that is the content.
     """
 
     chunk_id: UUID
@@ -106,6 +107,12 @@ class Chunk:
     content: str
     context: str = ""
     topics: str = ""
+    rendered: str | None = None
+
+    @property
+    def searched(self) -> str:
+        """The text that words and vectors are made of."""
+        return self.content if self.rendered is None else self.rendered
 
 
 class Candidate(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
+from rag_resources.core.blocks import read
 from rag_resources.core.chunking_version import algorithm
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.contextual import tags_in_words
@@ -15,7 +16,7 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 from rag_resources.languages.messages import _
 
-REVISION = 2
+REVISION = 3
 """Version of this module. Raise it by 1 after a change that alters any window or its text."""
 
 _CLOSED = (".", "!", "?", "…", ":")
@@ -57,6 +58,17 @@ def cut_windows(content: str, config: WindowsConfig) -> list[Span]:
         for first in starts
         if found
     ]
+
+
+def window_words(content: str, span: Span) -> str:
+    """Return what is seen of a window of a chunk's content.
+
+    A row of a table comes with the names of its columns, if they are in the chunk.
+    """
+    reading = read(content)
+    text = reading.rendered(span.start, span.end) or content[span.start : span.end]
+    columns = reading.columns_at(span.start)
+    return f"{columns}\n{text}" if columns else text
 
 
 def window_text(title: str, text: str, tags: Sequence[str] = ()) -> str:

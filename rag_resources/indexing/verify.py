@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from rag_resources.core.blocks import read
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import TimeWindow, Vectors
 from rag_resources.database.pool import Database
@@ -41,13 +42,13 @@ def find_broken_notes(database: Database, window: TimeWindow) -> tuple[int, list
 
 
 def _covers(note: ChunkSpans) -> bool:
-    """Whether everything outside the chunks is white space."""
+    """Whether nothing that is shown is outside the chunks."""
     position = 0
     for start, end in note.spans:
-        if start > position and note.content[position:start].strip():
+        if start > position and read(note.content).shows(position, start):
             return False
         position = max(position, end)
-    return not note.content[position:].strip()
+    return not read(note.content).shows(position, len(note.content))
 
 
 def verify_embeddings(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rag_resources.core.text import content_sha256
 from rag_resources.core.types import TimeWindow
-from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, window_words
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.indexing.embed import Embedded, embed_new
@@ -132,7 +132,7 @@ def _cut(chunk: ChunkToCut, config: WindowsConfig, texts: dict[bytes, str]) -> t
     """Return the windows of a chunk; add their texts to `texts`, by hash."""
     windows = []
     for span in cut_windows(chunk.content, config):
-        text = window_text(chunk.title, chunk.content[span.start : span.end], chunk.tags)
+        text = window_text(chunk.title, window_words(chunk.content, span), chunk.tags)
         sha256 = content_sha256(text)
         texts[sha256] = text
         windows.append(Window(span, sha256))

@@ -129,6 +129,7 @@ def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:
         "ids": [chunk.chunk_id for chunk in chunks],
         "contexts": [chunk.context for chunk in chunks],
         "topics": [chunk.topics for chunk in chunks],
+        "rendered": [chunk.rendered for chunk in chunks],
         "starts": [chunk.start_char for chunk in chunks],
         "ends": [chunk.end_char for chunk in chunks],
     }

@@ -7,8 +7,9 @@ import numpy as np
 from pgvector import HalfVector
 
 from rag_resources.core.contextual import contextual_text
+from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
-from rag_resources.core.windows import window_text
+from rag_resources.core.windows import window_text, window_words
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -51,7 +52,9 @@ def sample_windows(
     rows = queries().sample_windows(connection, **_of(model, window), per_month=per_month)
     return [
         _stored(
-            window_text(row.title, row.content[row.start_char : row.end_char], row.tags),
+            window_text(
+                row.title, window_words(row.content, Span(row.start_char, row.end_char)), row.tags
+            ),
             row.embedding,
         )
         for row in rows

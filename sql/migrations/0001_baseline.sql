@@ -380,9 +380,11 @@ CREATE TABLE chunks (
     start_char integer NOT NULL CHECK (start_char >= 0),
     end_char integer NOT NULL,
     metadata jsonb NOT NULL DEFAULT '{}',
-    content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
-    -- Of core.contextual.contextual_text(context, content), what the contextual vector stands for.
-    contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || content)) STORED,
+    -- What a reader of the rendered note sees of the content (core.blocks); null where it is the content.
+    rendered text CHECK (rendered <> content),
+    content_sha256 bytea GENERATED ALWAYS AS (text_sha256(coalesce(rendered, content))) STORED,
+    -- Of core.contextual.contextual_text(context, rendered), what the contextual vector stands for.
+    contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || coalesce(rendered, content))) STORED,
     -- The words of topics and content, and how many they are: by a trigger, which computes them once for both.
     tsv tsvector,
     lexeme_occurrences integer,
@@ -413,7 +415,7 @@ DECLARE
 BEGIN
     IF tg_op = 'UPDATE' THEN
         IF
-            old.id = old.note_id AND new.id <> new.note_id AND new.content = old.content
+            old.id = old.note_id AND new.id <> new.note_id AND new.content = old.content AND new.rendered IS NULL
             AND starts_with(new.topics, old.topics) AND old.topics !~ '[<&/@.:]' AND new.topics !~ '<'
         THEN
             further := 1 + char_length(old.topics);
@@ -422,17 +424,19 @@ BEGIN
     IF further IS NOT NULL AND (further = 1 OR substr(new.topics, further, 1) IN ('', ':')) THEN
         new.tsv := old.tsv || spanish_tsvector(substr(new.topics, further));
     ELSIF new.id = new.note_id THEN
-        SELECT spanish_tsvector(new.topics || ' ' || left(n.content, 200000)) INTO new.tsv
+        SELECT spanish_tsvector(
+            new.topics || ' ' || normalize(translate(left(n.content, 200000), U&'\00AD\200B\200E\2060\FEFF', ''))
+        ) INTO new.tsv
         FROM notes AS n WHERE n.id = new.note_id;
     ELSE
-        new.tsv := spanish_tsvector(new.topics || ' ' || new.content);
+        new.tsv := spanish_tsvector(new.topics || ' ' || coalesce(new.rendered, new.content));
     END IF;
     new.lexeme_occurrences := count_occurrences(new.tsv);
     RETURN new;
 END
 $chunk_words$;
 
-CREATE TRIGGER chunks_words BEFORE INSERT OR UPDATE OF topics, content, tsv, lexeme_occurrences ON chunks
+CREATE TRIGGER chunks_words BEFORE INSERT OR UPDATE OF topics, content, rendered, tsv, lexeme_occurrences ON chunks
 FOR EACH ROW EXECUTE FUNCTION chunk_words();
 
 CREATE TABLE embedding_models (

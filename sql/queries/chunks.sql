@@ -7,18 +7,20 @@ LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
 -- name: find_changed_notes
 -- The given notes whose stored chunks differ from the given ones, contexts included.
 -- params:  note_ids uuid[], and a row for each chunk: parents uuid[], ids uuid[], contexts text[], topics text[],
---          starts int[], ends int[]
+--          rendered text[], starts int[], ends int[]
 -- returns: note_id uuid
 -- index:   chunks_position_key
 SELECT DISTINCT coalesce(c.note_id, u.note_id) AS note_id
 FROM (SELECT * FROM chunks WHERE note_id = ANY(:note_ids)) AS c
 FULL JOIN
-    unnest(:parents::uuid[], :ids::uuid[], :contexts::text[], :topics::text[], :starts::integer[], :ends::integer[])
-        AS u (note_id, id, context, topics, start_char, end_char)
+    unnest(
+        :parents::uuid[], :ids::uuid[], :contexts::text[], :topics::text[], :rendered::text[], :starts::integer[],
+        :ends::integer[]
+    ) AS u (note_id, id, context, topics, rendered, start_char, end_char)
     ON u.id = c.id
 WHERE
-    (u.context, u.topics, u.start_char, u.end_char)
-    IS DISTINCT FROM (c.context, c.topics, c.start_char, c.end_char);
+    (u.context, u.topics, u.rendered, u.start_char, u.end_char)
+    IS DISTINCT FROM (c.context, c.topics, c.rendered, c.start_char, c.end_char);
 
 -- name: request_vectors!
 -- Queue notes for every model that embeds chunks, or windows. Run it before changing their chunks: it waits for an
@@ -29,30 +31,30 @@ SELECT request_vectors(:note_ids);
 -- name: upsert_chunks!
 -- Insert or update chunks of the given notes; existing chunks keep their vectors.
 -- params:  a row for each chunk: parents uuid[], ids uuid[], indexes int[], contents text[], contexts text[],
---          topics text[], starts int[], ends int[]
-INSERT INTO chunks AS c (note_id, id, chunk_index, content, context, topics, start_char, end_char, tenant_id)
+--          topics text[], rendered text[], starts int[], ends int[]
+INSERT INTO chunks AS c (note_id, id, chunk_index, content, context, topics, rendered, start_char, end_char, tenant_id)
 SELECT u.*, n.tenant_id
 FROM
     unnest(
         :parents::uuid[], :ids::uuid[], :indexes::integer[], :contents::text[], :contexts::text[], :topics::text[],
-        :starts::integer[], :ends::integer[]
-    ) AS u (note_id, id, chunk_index, content, context, topics, start_char, end_char)
+        :rendered::text[], :starts::integer[], :ends::integer[]
+    ) AS u (note_id, id, chunk_index, content, context, topics, rendered, start_char, end_char)
 INNER JOIN notes AS n ON n.id = u.note_id
 ON CONFLICT (id) DO UPDATE
     SET
-        context = excluded.context, topics = excluded.topics, start_char = excluded.start_char,
-        end_char = excluded.end_char
-    WHERE (c.context, c.topics, c.start_char, c.end_char)
-    IS DISTINCT FROM (excluded.context, excluded.topics, excluded.start_char, excluded.end_char);
+        context = excluded.context, topics = excluded.topics, rendered = excluded.rendered,
+        start_char = excluded.start_char, end_char = excluded.end_char
+    WHERE (c.context, c.topics, c.rendered, c.start_char, c.end_char)
+    IS DISTINCT FROM (excluded.context, excluded.topics, excluded.rendered, excluded.start_char, excluded.end_char);
 
 -- name: settle_provisional_chunks!
 -- Make the provisional chunks of notes that are a single chunk that chunk: it keeps its words and vectors.
 -- params:  note_ids uuid[], and a row for each chunk: parents uuid[], ids uuid[], contents text[], contexts text[],
---          topics text[]
-UPDATE chunks AS c SET id = u.id, context = u.context, topics = u.topics, chunk_index = 0
+--          topics text[], rendered text[]
+UPDATE chunks AS c SET id = u.id, context = u.context, topics = u.topics, rendered = u.rendered, chunk_index = 0
 FROM
-    unnest(:parents::uuid[], :ids::uuid[], :contents::text[], :contexts::text[], :topics::text[])
-        AS u (note_id, id, content, context, topics)
+    unnest(:parents::uuid[], :ids::uuid[], :contents::text[], :contexts::text[], :topics::text[], :rendered::text[])
+        AS u (note_id, id, content, context, topics, rendered)
 WHERE
     c.id = ANY(:note_ids) AND c.id = u.note_id AND c.content = u.content
     AND NOT EXISTS (SELECT FROM chunks AS o WHERE o.note_id = c.note_id AND o.id <> c.id);

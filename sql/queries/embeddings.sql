@@ -1,8 +1,10 @@
 -- name: select_chunks_to_embed
 -- Chunks of the given notes whose vectors are missing or were made from another text.
 -- params:  model text, note_ids uuid[]
--- returns: id uuid, note_id uuid, content text, context text, content_sha256 bytea, contextual_sha256 bytea
-SELECT c.id, c.note_id, c.content, c.context, c.content_sha256, c.contextual_sha256 FROM chunks AS c
+-- returns: id uuid, note_id uuid, content text (rendered), context text, content_sha256 bytea, contextual_sha256 bytea
+SELECT
+    c.id, c.note_id, coalesce(c.rendered, c.content) AS content, c.context, c.content_sha256, c.contextual_sha256
+FROM chunks AS c
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE
     c.note_id = ANY(:note_ids)

@@ -4,7 +4,7 @@
 -- Some chunks of each of a range of months with their vectors, chosen by the hash of their id, so always the same ones.
 -- Chunks whose text has changed since are left out.
 -- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
--- returns: content text, context text, embedding halfvec, contextual_embedding halfvec
+-- returns: content text (rendered), context text, embedding halfvec, contextual_embedding halfvec
 WITH numbered AS (
     SELECT
         e.chunk_id,
@@ -20,7 +20,7 @@ WITH numbered AS (
         AND e.content_sha256 = c.content_sha256 AND e.contextual_sha256 = c.contextual_sha256
 )
 
-SELECT c.content, c.context, e.embedding, e.contextual_embedding
+SELECT coalesce(c.rendered, c.content) AS content, c.context, e.embedding, e.contextual_embedding
 FROM numbered AS s
 INNER JOIN chunks AS c ON c.id = s.chunk_id
 INNER JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = s.chunk_id
