@@ -26,6 +26,7 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError, RagError
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
@@ -330,13 +331,7 @@ def _created(stored: "StoredNote") -> str:
     origin = stored.metadata.get("createdAtOrigin")
     if origin is None:
         return _moment(stored.created_at)
-    is_named = origin == "file_name"
-    message = (
-        _("{date:%Y-%m-%d}, from the file's name")
-        if is_named
-        else _("{date:%Y-%m-%d}, when the file was changed")
-    )
-    return message.format(date=stored.created_at.astimezone(UTC))
+    return f"{_moment(stored.created_at)}, {label(f'date_from_{origin}')}"
 
 
 def _deleted_rows(tombstone: "Tombstone", days: int) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_resources.cli.env_file import assignment
 from rag_resources.cli.output import picked, print_table, say, warn
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def show_survey(folder: Path, found: "Survey") -> None:
         )
         rows += [
             (_("Dates"), dates),
-            (_("Without a date"), str(len(found.undated))),
+            (_("Where the dates are from"), _labelled("date_from", found.dates)),
+            (_("Left out of the text, by notes"), _labelled("left_out", found.left_out)),
             (_("Other fields (metadata: they filter, but do not answer)"), _counted(found.fields)),
             (_("Languages"), _counted(found.languages)),
         ]
@@ -198,6 +200,11 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(named) or _("none found")
 
 
+def _labelled(kind: str, counts: Counter[str]) -> str:
+    named = [f"{label(f'{kind}_{name}')} ({count})" for name, count in (+counts).most_common()]
+    return ", ".join(named) or _("none found")
+
+
 def survey_json(
     folder: Path, found: "Survey", values: dict[str, str], written: list[Path]
 ) -> dict[str, Any]:
@@ -210,6 +217,8 @@ def survey_json(
         "months": dict(sorted(found.months.items())),
         "fields": dict(found.fields),
         "languages": dict(found.languages),
+        "dates": dict(found.dates),
+        "leftOut": dict(+found.left_out),
         "rejected": found.rejected_count,
         "rejections": [picked(each, "location", "reason") for each in found.rejected],
         "undated": [picked(each, "location", "created_at") for each in found.undated],

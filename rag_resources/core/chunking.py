@@ -35,8 +35,8 @@ def chunk_note(
         counter: Counts the tokens of a text; must never decrease when the text grows.
 
     Returns:
-        Chunks numbered from 0 that cover every character that is shown, each of at most the longest
-        length. Neighbours share the trailing units (sentences, or clauses of an
+        Chunks numbered from 0 that cover all but white space and long hidden parts, each of at most
+        the longest length. Neighbours share the trailing units (sentences, or clauses of an
         over-long sentence) that fit in 1.5 x the overlap, at least one if it fits in half a chunk.
 
     Raises:
@@ -52,7 +52,6 @@ def chunk_note(
     else:
         spans = _pack(content, units_of(content, limits, counter), limits, counter)
     reading = read(content)
-    shown = [span for span in spans if reading.shows(span.start, span.end)]
     return [
         Chunk(
             chunk_id=chunk_id(note_id, index, content[span.start : span.end]),
@@ -63,7 +62,7 @@ def chunk_note(
             content=content[span.start : span.end],
             rendered=_rendered(reading, span),
         )
-        for index, span in enumerate(shown or spans)
+        for index, span in enumerate(spans)
     ]
 
 

@@ -1,6 +1,6 @@
-"""Parses the dates of notes in the usual spellings, and finds dates in file names.
+"""Parses the dates that fields state, in the usual spellings.
 
-Which field holds the date of a note is decided in `ingestion.records`.
+Dates in names and texts are found by `ingestion.dates`.
 """
 
 import re
@@ -19,7 +19,6 @@ _TIMESTAMP = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?", re.ASCII)
-_LEADING_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)", re.ASCII)
 
 
 def parse_timestamp(value: str) -> datetime | None:
@@ -36,17 +35,6 @@ def parse_timestamp(value: str) -> datetime | None:
         return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def leading_date(text: str) -> datetime | None:
-    """Return the date YYYY-MM-DD at the start of a text, at midnight UTC; None if there is none."""
-    match = _LEADING_DATE.match(text)
-    return parse_timestamp(match.group()) if match else None
-
-
-def without_leading_date(text: str) -> str:
-    """Return a text without the date that `leading_date` finds in it."""
-    return _LEADING_DATE.sub("", text, count=1) if leading_date(text) else text
 
 
 def _canonical(match: re.Match[str]) -> str:

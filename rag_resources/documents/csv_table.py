@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from rag_resources.core.documents import Page, PageFailure
+from rag_resources.core.encodings import decoded
 from rag_resources.core.page_text import storable
 from rag_resources.core.sheets import Row, sheet_page
 from rag_resources.documents.archives import damaged
-from rag_resources.documents.encodings import decoded
 from rag_resources.documents.reader_versions import identity_of
 
 _SAMPLE_CHARS = 64 * 1024

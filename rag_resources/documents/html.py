@@ -12,10 +12,10 @@ from typing import BinaryIO
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_resources.core.documents import BlockKind, Page, PageFailure
+from rag_resources.core.encodings import decoded
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.page_text import Cell, PageText
 from rag_resources.core.sheets import looks_like_header
-from rag_resources.documents.encodings import decoded
 from rag_resources.documents.reader_versions import identity_of
 from rag_resources.languages.messages import _
 

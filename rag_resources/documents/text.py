@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from rag_resources.core.documents import Block, BlockKind, Page, PageFailure, Removal
+from rag_resources.core.encodings import decoded
 from rag_resources.core.page_text import storable
-from rag_resources.documents.encodings import decoded
 from rag_resources.documents.reader_versions import identity_of
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")

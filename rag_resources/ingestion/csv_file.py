@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rag_resources.core.quoting import shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.records import CONTENT_FIELDS, build_note
+from rag_resources.ingestion.records import CONTENT_FIELDS, build_note, is_content_field
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
@@ -117,14 +117,14 @@ def _sniff_delimiter(header: str) -> str:
 
     def preference(delimiter: str) -> tuple[bool, int]:
         names = next(csv.reader([header], delimiter=delimiter), [])
-        return any(name.strip() in CONTENT_FIELDS for name in names), len(names)
+        return any(is_content_field(name) for name in names), len(names)
 
     return max(DELIMITERS, key=preference)
 
 
 def _header(rows: _Rows) -> list[str]:
     header = [name.strip() for name in rows.next_row() or []]
-    if not set(header) & set(CONTENT_FIELDS):
+    if not any(is_content_field(name) for name in header):
         raise InvalidRecordError(
             _("The header has no column of content ({known}); it has these: {found}.").format(
                 known=", ".join(CONTENT_FIELDS), found=shown(", ".join(header)) or "—"

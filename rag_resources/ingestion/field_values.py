@@ -4,6 +4,8 @@ The meaning of each field is decided in `records`.
 """
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
@@ -48,11 +50,15 @@ class FieldValues:
             The field's name and value; or the first name and None if no field has a value.
         """
         names = tuple(names)
-        for name in names:
-            if self.remaining.get(name, "") is None:
+        wanted = [folded_name(name) for name in names]
+        present = {folded_name(name): name for name in reversed(self.remaining)}
+        present |= {folded_name(name): name for name in names if name in self.remaining}
+        for name in [present[own] for own in wanted if own in present]:
+            if self.remaining[name] is None:
                 del self.remaining[name]
-        found = next((name for name in names if name in self.remaining), names[0])
-        return found, self.remaining.pop(found, None)
+        found = (present[own] for own in wanted if present.get(own) in self.remaining)
+        name = next(found, names[0])
+        return name, self.remaining.pop(name, None)
 
     def _clean(self, text: str, field: str) -> str:
         cleaned = clean_text(text, field=field)
@@ -77,6 +83,15 @@ class FieldValues:
         if isinstance(value, list | tuple):
             return [self._json(item, field, depth=depth + 1) for item in value]
         return _json_scalar(value, field)
+
+
+def folded_name(name: str) -> str:
+    """Return the name of a field as names are compared: `Fecha de Creación` is `fecha_creacion`."""
+    letters = unicodedata.normalize("NFD", name.casefold())
+    words = re.findall(
+        r"[^\W_]+", "".join(own for own in letters if not unicodedata.combining(own))
+    )
+    return "".join(word for word in words if word != "de")
 
 
 def clean_text(text: str, *, field: str) -> str:

@@ -13,7 +13,10 @@ import yaml
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, unclosed
+from rag_resources.ingestion.field_values import folded_name
+from rag_resources.ingestion.programs import exported
 from rag_resources.ingestion.records import (
+    ALIASES_FIELDS,
     CONTENT_FIELDS,
     CREATED_AT_FIELDS,
     ID_FIELDS,
@@ -33,7 +36,18 @@ _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _FRONT_MATTER_LINE = 2
 # YAML 1.1 would read `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
-_VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS, *EXPIRES_AT_FIELDS}
+_VERBATIM_FIELDS = {
+    folded_name(name)
+    for fields in (
+        ID_FIELDS,
+        TITLE_FIELDS,
+        TAGS_FIELDS,
+        ALIASES_FIELDS,
+        CREATED_AT_FIELDS,
+        EXPIRES_AT_FIELDS,
+    )
+    for name in fields
+}
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
@@ -51,7 +65,10 @@ def read_markdown(
     try:
         text = read_text(file.path, max_bytes=options.max_note_bytes)
         nul_characters = text.count(NUL)
-        fields, content = split_front_matter(text.replace(NUL, ""))
+        own = exported(text, file.path)
+        fields, content = own or split_front_matter(text.replace(NUL, ""))
+        if own and not content.strip() and not fields:
+            return
         yield build_note(
             fields,
             file=file,
@@ -154,7 +171,7 @@ def _keep_spellings(root: yaml.Node) -> None:
     """Replace the values of verbatim fields by the text that was written."""
     if isinstance(root, yaml.MappingNode):
         for key, value in root.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in _VERBATIM_FIELDS:
+            if isinstance(key, yaml.ScalarNode) and folded_name(key.value) in _VERBATIM_FIELDS:
                 _keep_spelling(value)
 
 

@@ -4,7 +4,8 @@ The fields are read by the module of each format: `markdown`, `jsonl`, `csv_file
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,12 +13,11 @@ from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
 from rag_resources.core.timestamps import (
     EXPIRES_AT_FIELDS,
-    leading_date,
     parse_timestamp,
-    without_leading_date,
 )
 from rag_resources.core.types import NoteRecord
-from rag_resources.ingestion.field_values import FieldValues
+from rag_resources.ingestion.dates import found_date, stated_date, without_date
+from rag_resources.ingestion.field_values import FieldValues, folded_name
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
@@ -26,10 +26,18 @@ from rag_resources.ingestion.source_file import (
 from rag_resources.languages.messages import _
 
 ID_FIELDS = ("id", "external_id", "externalId", "identificador")
-CONTENT_FIELDS = ("content", "text", "body", "contenido", "texto")
-CREATED_AT_FIELDS = ("created_at", "createdAt", "date", "fecha", "created", "creado")
-TITLE_FIELDS = ("title", "titulo", "título")
+CONTENT_FIELDS = (
+    *("content", "text", "body", "contenido", "texto", "nota", "mensaje", "message"),
+    *("descripcion", "description"),
+)
+CREATED_AT_FIELDS = (
+    *("created_at", "date", "fecha", "created", "creado", "creada", "fecha_creacion"),
+    *("date_created", "creation_date", "created_time", "user_created_time"),
+)
+TITLE_FIELDS = ("title", "titulo", "asunto", "subject")
 TAGS_FIELDS = ("tags", "etiquetas")
+ALIASES_FIELDS = ("aliases", "alias")
+_CONTENT_NAMES = [folded_name(name) for name in CONTENT_FIELDS]
 KNOWN_FIELDS = (
     *ID_FIELDS,
     *CONTENT_FIELDS,
@@ -37,6 +45,7 @@ KNOWN_FIELDS = (
     *EXPIRES_AT_FIELDS,
     *TITLE_FIELDS,
     *TAGS_FIELDS,
+    *ALIASES_FIELDS,
 )
 
 # Both are keys of database indexes, whose entries are limited to a third of a page (2,704 bytes).
@@ -44,8 +53,20 @@ MAX_ID_BYTES = 1024
 MAX_TAG_BYTES = 512
 
 _HASH_ID_CHARS = 32
+_BASE64 = r"[A-Za-z0-9+/_=-]"
+_PAYLOAD = re.compile(
+    rf"(?P<picture>data:[\w.+/-]+(?:;[\w=-]+)*;base64,{_BASE64}*"
+    rf"(?:\s+{_BASE64}{{20,}})*(?:\s+{_BASE64}+(?=[)\"'>]))?)"
+    r"|(?P<drawing>^```compressed-json\n.*?^```$"
+    r"|^```json\n\{\s*\"type\":\s*\"excalidraw\".*?^```$)"
+    rf"|(?P<data>(?<!{_BASE64})(?:[A-Za-z0-9+/]{{60,}}={{0,2}}\s?){{4,}}(?:{_BASE64}+(?=\s|\Z))?)",
+    re.MULTILINE | re.DOTALL,
+)
+"""Pictures, drawings and other data as letters: nobody reads them."""
+_DATA_SIGNS = [re.compile(sign) for sign in ("[A-Z]", "[a-z]", "[0-9]", r"[+/=]")]
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _IDENTIFIER = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
+_EXPORT_ID = re.compile(r" [0-9a-f]{32}$")
 _JOINTS = re.compile(r"[-_]+")
 _HEADING_OR_FENCE = re.compile(
     r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>.*))", re.MULTILINE
@@ -66,8 +87,8 @@ def build_note(
     """Build a note from the fields of a record.
 
     NUL characters, which PostgreSQL cannot store, are removed everywhere and counted in
-    `metadata["nulCharactersRemoved"]`; the content is not changed otherwise. If no date is given,
-    `metadata["createdAtOrigin"]` names the one that was used: "file_name" or "file_modified".
+    `metadata["nulCharactersRemoved"]`, and pictures in the text are cut out. If no date is given,
+    `metadata["createdAtOrigin"]` says where the one that was used is from (`dates.Origin`).
     `metadata["expiresAt"]` is the note's expiry, which the store reads there.
 
     Args:
@@ -85,29 +106,20 @@ def build_note(
     """
     values = FieldValues(fields)
     own_content = values if content is None else FieldValues({"content": content})
-    body = _content(own_content, max_bytes)
+    body, left_out = _without_payloads(_content(own_content, max_bytes))
+    if is_blank(body):
+        raise InvalidRecordError(_("{field}: the content is blank.").format(field="content"))
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
-    created_at = _moment(
-        values,
-        CREATED_AT_FIELDS,
-        _(
-            "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
-            "2025-03-14T18:30:00+01:00."
-        ),
-    )
-    expires_at = _moment(
-        values,
-        EXPIRES_AT_FIELDS,
-        _(
-            "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
-            "2025-03-14T18:30:00+01:00."
-        ),
-    )
+    created_at = _moment(values, CREATED_AT_FIELDS, stated_date)
+    expires_at = _moment(values, EXPIRES_AT_FIELDS, _exactly)
     title = _title(values, body, default_title)
-    tags = _tags(values)
+    # Another name of a note is searched with it as its tags are.
+    tags = tuple(dict.fromkeys((*_labels(values, TAGS_FIELDS), *_labels(values, ALIASES_FIELDS))))
     metadata = values.remaining
     if created_at is None:
-        created_at, metadata["createdAtOrigin"] = _default_created_at(external_id, file)
+        created_at, metadata["createdAtOrigin"] = found_date(external_id, title, body, file)
+    if left_out:
+        metadata["leftOut"] = left_out
     if expires_at is not None:
         metadata["expiresAt"] = expires_at.isoformat()
     if nul_characters := nul_characters + values.nul_characters:
@@ -123,8 +135,8 @@ def title_of_file(name: str) -> str:
     Args:
         name: Without suffix, and with or without folders.
     """
-    stem = name.rpartition("/")[2]
-    words = without_leading_date(stem).strip(" -_")
+    stem = _EXPORT_ID.sub("", name.rpartition("/")[2]).replace("___", "/")
+    words = without_date(stem).strip(" -_")
     if not _LETTERS.search(words) or _IDENTIFIER.fullmatch(words):
         return ""
     # A name with spaces was written for people: its hyphens are meant.
@@ -158,9 +170,29 @@ def _content(values: FieldValues, max_bytes: int) -> str:
 
 def _take_content(values: FieldValues) -> tuple[str, Any]:
     """Take the first content field that is not blank, or else the first one."""
-    present = [name for name in CONTENT_FIELDS if values.remaining.get(name) is not None]
-    full = [name for name in present if not is_blank(str(values.remaining[name]))]
-    return values.take(full or present or CONTENT_FIELDS)
+    present = [name for name in values.remaining if is_content_field(name)]
+    present.sort(key=lambda name: _CONTENT_NAMES.index(folded_name(name)))
+    given = [name for name in present if values.remaining[name] is not None]
+    full = [name for name in given if not is_blank(str(values.remaining[name]))]
+    return values.take(full or given or CONTENT_FIELDS)
+
+
+def is_content_field(name: str) -> bool:
+    """Whether a field holds the text of a note, by its name."""
+    return folded_name(name) in _CONTENT_NAMES
+
+
+def _without_payloads(text: str) -> tuple[str, dict[str, int]]:
+    """Return a text without pictures and drawings that are written as letters, and their sizes."""
+    left_out: Counter[str] = Counter()
+
+    def cut(match: re.Match[str]) -> str:
+        if match.lastgroup == "data" and not all(sign.search(match[0]) for sign in _DATA_SIGNS):
+            return match[0]
+        left_out[f"{match.lastgroup}Chars"] += len(match[0])
+        return ""
+
+    return _PAYLOAD.sub(cut, text), dict(left_out)
 
 
 def _external_id(values: FieldValues, default_id: str) -> str:
@@ -184,22 +216,27 @@ def _external_id(values: FieldValues, default_id: str) -> str:
     return external_id
 
 
-def _moment(values: FieldValues, names: tuple[str, ...], problem: str) -> datetime | None:
+def _moment(
+    values: FieldValues, names: tuple[str, ...], read: Callable[[Any], datetime | None]
+) -> datetime | None:
     field, value = values.take(names)
-    if value is None or (isinstance(value, str) and is_blank(value)):
+    if not value or (isinstance(value, str) and is_blank(value)):
         return None
-    moment = parse_timestamp(value) if isinstance(value, str) else None
+    moment = read(value)
     if moment is None:
-        raise _invalid_field(problem, field, value)
+        raise _invalid_field(
+            _(
+                "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
+                "2025-03-14T18:30:00+01:00."
+            ),
+            field,
+            value,
+        )
     return moment
 
 
-def _default_created_at(external_id: str, file: SourceFile) -> tuple[datetime, str]:
-    names = (external_id, external_id.rpartition("/")[2], file.name.rpartition("/")[2])
-    for name in names:
-        if dated := leading_date(name):
-            return dated, "file_name"
-    return file.modified_at, "file_modified"
+def _exactly(value: Any) -> datetime | None:
+    return parse_timestamp(value) if isinstance(value, str) else None
 
 
 def _title(values: FieldValues, content: str, default: str) -> str:
@@ -232,11 +269,11 @@ def _without_closing_marks(heading: str) -> str:
     return unmarked.strip() if unmarked.endswith((" ", "\t")) or not unmarked else heading
 
 
-def _tags(values: FieldValues) -> tuple[str, ...]:
-    field, value = values.take(TAGS_FIELDS)
+def _labels(values: FieldValues, fields: tuple[str, ...]) -> tuple[str, ...]:
+    field, value = values.take(fields)
     if value is None:
         return ()
-    items = value.split(",") if isinstance(value, str) else value
+    items = re.split("[,;]", value) if isinstance(value, str) else value
     if not isinstance(items, list):
         raise _invalid_field(
             _("{field}: must be a list of texts or a text with commas, not “{value}”."),
@@ -251,7 +288,7 @@ def _tags(values: FieldValues) -> tuple[str, ...]:
                 field,
                 item,
             )
-        tag = "" if item is None else str(item).strip()
+        tag = "" if item is None else str(item).strip().removeprefix("#").strip("[]")
         if len(tag.encode()) > MAX_TAG_BYTES:
             raise _invalid_field(_("{field}: the tag “{value}” is too long."), field, tag)
         if tag:

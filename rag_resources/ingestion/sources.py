@@ -22,6 +22,8 @@ from rag_resources.languages.messages import _
 
 __all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
 
+_TEMPLATES = {"plantillas", "templates"}
+
 DEFAULT_OPTIONS = SourceOptions()
 
 Reader = Callable[[SourceFile, SourceOptions], Iterator[NoteRecord | RejectedRecord]]
@@ -42,9 +44,9 @@ def iter_source(
 ) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of one file, or of a folder with its subfolders.
 
-    Folders are walked in order of names. Hidden files, files of other formats, and links to files
-    that the walk finds anyway are skipped. A link to a target outside the folder is rejected,
-    unless the options follow such links; a link to a folder that contains it is always rejected. A
+    Folders are walked in order of names. Hidden files, templates, files of other formats, and links
+    to files that the walk finds anyway are skipped. A link to a target outside the folder is
+    rejected, unless the options follow such links; a link to a folder that contains it always. A
     bad record or file is yielded as a rejection and reading continues. If two records have the
     same external id, the second is rejected.
 
@@ -141,8 +143,13 @@ def _read_folder(
 
 
 def _entries(folder: Path) -> list[str]:
-    """Return the entries of a folder in order, without hidden ones."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    """Return the entries of a folder in order, without hidden ones and templates."""
+    return sorted(path.name for path in folder.iterdir() if not is_left_out(path.name))
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a file or folder is hidden, or a folder of templates, by its name."""
+    return name.startswith(".") or name.casefold().strip("_ ") in _TEMPLATES
 
 
 def _identity(folder: Path) -> tuple[int, int]:

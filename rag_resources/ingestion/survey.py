@@ -11,12 +11,19 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
 
+from rag_resources.core.blocks import read
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.likely import likely_language
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
-from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
+from rag_resources.ingestion.sources import (
+    DEFAULT_OPTIONS,
+    READERS,
+    SourceOptions,
+    is_left_out,
+    iter_source,
+)
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
@@ -35,6 +42,8 @@ class Survey:
         rejected: The first `NAMED_REJECTIONS` records that would be rejected, with the reasons.
         rejected_count: Number of all of them.
         undated: The notes without a date.
+        dates: Notes by where their date is from (`dates.Origin`; "field": they state it).
+        left_out: Notes by what of their text is left out.
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
         languages: Notes by language, where it can be told.
@@ -48,6 +57,8 @@ class Survey:
     rejected: list[RejectedRecord] = field(default_factory=list)
     rejected_count: int = 0
     undated: list[Undated] = field(default_factory=list)
+    dates: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)
     months: Counter[str] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
@@ -116,6 +127,9 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.notes += 1
     created_at = record.created_at.astimezone(UTC)
     found.months[f"{created_at:%Y-%m}"] += 1
+    found.dates[record.metadata.get("createdAtOrigin", "field")] += 1
+    found.left_out.update(kind.removesuffix("Chars") for kind in record.metadata.get("leftOut", ()))
+    found.left_out["comment"] += bool(read(record.content).hidden)
     if undated := undated_of(record):
         found.undated.append(undated)
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
@@ -127,15 +141,15 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 
-_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "nulCharactersRemoved"}
+_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "leftOut", "nulCharactersRemoved"}
 """Metadata that the product itself adds."""
 
 
 def _file_names(path: Path) -> Iterator[str]:
-    """Yield the names of the files at a path, without hidden ones."""
+    """Yield the names of the files at a path, without hidden ones and templates."""
     if not path.is_dir():
         yield path.name
         return
     for _, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (name for name in names if not name.startswith("."))
+        folders[:] = [name for name in folders if not is_left_out(name)]
+        yield from (name for name in names if not is_left_out(name))

@@ -4,8 +4,10 @@ import csv
 import json
 import os
 import socket
+import subprocess
 import threading
 import tracemalloc
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,7 +235,6 @@ class TestMarkdown:
             ("tags: " + "x" * 600, "tags: la etiqueta"),
             ("created_at: ayer", "created_at: «ayer» no es una fecha"),
             ("created_at: 2025-02-30", "created_at: «2025-02-30» no es una fecha"),
-            ("createdAt: [2025-02-20]", "createdAt: "),
             ("created_at: 0001-01-01T00:00:00+10:00", "created_at: "),
             ('a: "\\ud800"', "a: contiene medio carácter suelto (U+D800)"),
         ],
@@ -272,10 +273,17 @@ class TestMarkdown:
         assert read_note.metadata["nulCharactersRemoved"] == 4
         assert read_note.metadata["other"] == ""
 
-    def test_invalid_utf8_is_rejected_with_its_place(self, tmp_path: Path) -> None:
-        found = rejection(write(tmp_path / "latin1.md", b"uno\nma\xf1ana"))
-        assert "posición 6 (línea 2)" in found.reason
-        assert "iconv -f latin1 -t utf-8" in found.reason
+    def test_a_text_of_another_encoding_is_read(self, tmp_path: Path) -> None:
+        text = "El acta dice: mañana, 30 € – “sí”"
+        assert note(write(tmp_path / "a.md", text.encode("cp1252"))).content == text
+
+    def test_pictures_and_drawings_as_letters_are_left_out_and_told(self, tmp_path: Path) -> None:
+        data = b64encode(bytes(range(256)) * 20).decode()
+        drawing = f"```compressed-json\n{data}\n```"
+        text = f"Uno.\n\n![foto](data:image/png;base64,{data})\n\nDos.\n\n{data}\n\n{drawing}\n"
+        read_note = note(write(tmp_path / "a.md", text))
+        assert read_note.content.split() == ["Uno.", "![foto]()", "Dos."]
+        assert set(read_note.metadata["leftOut"]) == {"pictureChars", "drawingChars", "dataChars"}
 
     def test_a_note_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
         path = write(tmp_path / "grande.md", "a" * (20 * 1024**2 + 1))
@@ -323,25 +331,68 @@ class TestCreatedAt:
         assert parse_timestamp(text) is None
 
     @pytest.mark.parametrize(
-        ("name", "text"),
+        "field",
         [
-            ("2025-03-14-paseo.md", "x"),
-            ("2025-03-14.md", "x"),
-            ("2025-03-14/nota.md", "x"),
-            ("a/2025-03-14 paseo.md", "x"),
-            ("2025-03-14.md", "---\nid: otro\n---\nx"),
-            ("a.md", "---\nid: 2025-03-14-b\ncreated_at:\n---\nx"),
+            'created: "[[2025-03-14]]"',
+            "Fecha de creación: 14 de marzo de 2025",
+            "created: [2025-03-14]",
+            "date:\n  created: March 14, 2025",
+            "fecha: 14/03/2025",
         ],
     )
-    def test_a_missing_date_is_taken_from_the_name(
-        self, tmp_path: Path, name: str, text: str
+    def test_a_field_states_it_in_many_forms(self, tmp_path: Path, field: str) -> None:
+        read_note = note(write(tmp_path / "a.md", f"---\n{field}\n---\nx"))
+        assert read_note.created_at == datetime(2025, 3, 14, tzinfo=UTC)
+        assert "createdAtOrigin" not in read_note.metadata
+
+    @pytest.mark.parametrize(
+        ("name", "text", "origin"),
+        [
+            ("2025-03-14-paseo.md", "x", "file_name"),
+            ("2025_03_14.md", "El 3/4/2024.", "file_name"),
+            ("14-03-2025.md", "x", "file_name"),
+            ("14 marzo 2025.md", "x", "file_name"),
+            ("acta 20250314.md", "x", "file_name"),
+            ("a/2025-03-14 paseo.md", "x", "file_name"),
+            ("2025-03-14.md", "---\nid: otro\n---\nx", "file_name"),
+            ("a.md", "---\nid: 2025-03-14-b\ncreated_at:\n---\nx", "file_name"),
+            ("2025-03-14/nota.md", "x", "folder"),
+            ("diario/2025/03/14.md", "x", "folder"),
+            ("2025/03-marzo/14 viernes.md", "x", "folder"),
+            ("a.md", "# Acta del 14 de marzo de 2025\n\nEl 3/4/2024.", "title"),
+            ("a.md", "Apunte de 14-03-2025: nada.\n\nEl 3/4/2024.", "text"),
+        ],
+    )
+    def test_a_missing_date_is_found_and_its_origin_told(
+        self, tmp_path: Path, name: str, text: str, origin: str
     ) -> None:
         write(tmp_path / name, text)
         read_note = note(tmp_path)
         assert read_note.created_at == datetime(2025, 3, 14, tzinfo=UTC)
-        assert read_note.metadata == {"createdAtOrigin": "file_name"}
+        assert read_note.metadata == {"createdAtOrigin": origin}
 
-    @pytest.mark.parametrize("name", ["nota-2025-03-14.md", "2025-03-141.md", "2025-02-30.md"])
+    def test_else_from_the_first_commit_also_of_a_renamed_file(self, tmp_path: Path) -> None:
+        def git(*command: str, day: str = "2025-03-14") -> None:
+            moment = f"{day}T10:00:00+01:00"
+            subprocess.run(
+                ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *command],
+                cwd=tmp_path,
+                check=True,
+                capture_output=True,
+                env={**os.environ, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment},
+            )
+
+        write(tmp_path / "notas" / "añejo.md", "El queso se cura en la bodega.")
+        git("init")
+        git("add", ".")
+        git("commit", "-m", "a")
+        git("mv", "notas/añejo.md", "notas/nuevo.md")
+        git("commit", "-m", "b", day="2025-05-01")
+        read_note = note(tmp_path / "notas")
+        assert read_note.created_at == datetime(2025, 3, 14, 9, tzinfo=UTC)
+        assert read_note.metadata == {"createdAtOrigin": "git"}
+
+    @pytest.mark.parametrize("name", ["nota.md", "2025-03-141.md", "2025-02-30.md"])
     def test_else_from_the_file(self, tmp_path: Path, name: str) -> None:
         read_note = note(write(tmp_path / name, "x"))
         assert read_note.created_at == MODIFIED
@@ -418,7 +469,7 @@ class TestJsonl:
             b'{"id": "c"}',
             b'{"id": "d", "text": " "}',
             b'{"id": "e", "text": 5}',
-            b'{"id": "f", "text": "ma\xf1ana"}',
+            b'{"id": "f", "text": "ma\xf1ana"}}',
             b'{"id": "g", "text": "medio \\ud83d"}',
             b'{"id": "h", "text": "x", "meta": {"\\udc00": 1}}',
             b'{"id": "i", "text": "x", "created_at": 1741977000}',
@@ -438,7 +489,7 @@ class TestJsonl:
             4: "content: falta el contenido",
             5: "text: el contenido está en blanco",
             6: "text: debe ser un texto, no «5»",
-            7: "(línea 7)",
+            7: "línea 7, columna",
             8: "text: contiene medio carácter suelto (U+D83D)",
             9: "meta: contiene medio carácter suelto (U+DC00)",
             10: "created_at: «1741977000» no es una fecha",
@@ -458,10 +509,10 @@ class TestJsonl:
         assert [record.external_id for record in good] == ["a", "z"]
         assert (good[1].metadata["score"], good[1].metadata["huge"]) == (None, None)
 
-    def test_the_byte_offset_counts_from_the_start_of_the_file(self, tmp_path: Path) -> None:
-        raw = '\ufeff{"text": "ñandú"}\n{"text": "'.encode() + b'\xff"}\n'
-        found = rejections(write(tmp_path / "n.jsonl", raw))
-        assert f"posición {raw.index(0xFF)} (línea 2)" in found["n.jsonl:2"]
+    def test_a_line_of_another_encoding_is_read(self, tmp_path: Path) -> None:
+        raw = '\ufeff{"text": "ñandú"}\n'.encode() + '{"text": "30 € – año"}\n'.encode("cp1252")
+        found = notes(write(tmp_path / "n.jsonl", raw))
+        assert [own.content for own in found] == ["ñandú", "30 € – año"]
 
     def test_nul_characters_raw_and_escaped(self, tmp_path: Path) -> None:
         path = write(tmp_path / "n.jsonl", b'{"text": "a\x00b\\u0000c", "o": {"\\u0000k": "v"}}')
@@ -471,20 +522,12 @@ class TestJsonl:
         assert read_note.metadata["o"] == {"k": "v"}
 
     def test_a_line_over_the_limit_is_passed_over(self, tmp_path: Path) -> None:
-        raw = jsonl({"text": "a" * 5000}) + '{"text": "\xf1'.encode("latin1").decode("latin1")
-        path = write(
-            tmp_path / "n.jsonl", raw.encode("latin1") + b'"}\n' + jsonl({"text": "b"}).encode()
-        )
+        path = write(tmp_path / "n.jsonl", jsonl({"text": "a" * 5000}, {"text": "b"}))
         records = read(path, max_note_bytes=1000)
-        assert [type(record).__name__ for record in records] == [
-            "RejectedRecord",
-            "RejectedRecord",
-            "NoteRecord",
+        assert [(type(own), own.location) for own in records] == [
+            (RejectedRecord, "n.jsonl:1"),
+            (NoteRecord, "n.jsonl:2"),
         ]
-        assert isinstance(records[0], RejectedRecord)
-        assert "la nota ocupa más de" in records[0].reason.lower()
-        assert isinstance(records[1], RejectedRecord)
-        assert f"posición {raw.index('ñ')} (línea 2)" in records[1].reason
 
     def test_a_last_line_over_the_limit(self, tmp_path: Path) -> None:
         path = write(tmp_path / "n.jsonl", jsonl({"text": "x"}) + "a" * 5000)
@@ -549,7 +592,7 @@ class TestCsv:
             b"e,  ,2025-03-14",
             b"f,x,ayer",
             b'g,"varias',
-            b'\xf1 lineas",2025-03-14',
+            b'\xf1 lineas",2025-13-14',
             b'h,"mal"puesto,2025-03-14',
             b"a,repetido,2025-03-14",
             b"i,n\x00ul,2025-03-14",
@@ -564,7 +607,7 @@ class TestCsv:
             5: "content: falta el contenido",
             6: "content: el contenido está en blanco",
             7: "created_at: «ayer» no es una fecha",
-            8: "(línea 9)",
+            8: "created_at: «2025-13-14» no es una fecha",
             10: "comillas mal cerradas",
             11: "id: «a» ya está en n.csv:2",
             13: "De la línea 13 a la 14 no es CSV válido",
@@ -581,7 +624,7 @@ class TestCsv:
         ("text", "reason"),
         [
             ("", "tiene estas: —"),
-            ("id,nota\n1,hola\n2,adiós\n", "tiene estas: id, nota"),
+            ("id,apunte\n1,hola\n2,adiós\n", "tiene estas: id, apunte"),
             ("id,text,id\n1,hola,2\n", "La columna «id» está repetida"),
             ('"id,text\n1,hola', "comillas mal cerradas"),
         ],

@@ -7,7 +7,7 @@ from charset_normalizer import from_bytes
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.languages.messages import _
 
-_MARKS = {
+MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -25,21 +25,25 @@ def decoded(content: bytes, kind: str) -> str:
     Raises:
         InvalidSourceError: It is not text.
     """
-    for mark, encoding in _MARKS.items():
+    for mark, encoding in MARKS.items():
         if content.startswith(mark):
             return content.decode(encoding, "replace")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        best = from_bytes(content[:_SAMPLE_BYTES], cp_isolation=_LIKELY).best()
-        encoding = best.encoding if best else _WESTERN
-        text = content.decode(encoding, "replace")
+        text = content.decode(likely_encoding(content), "replace")
         if "\0" in text:
             raise _not_text(kind) from error
         return text
     if "\0" in text:
         raise _not_text(kind)
     return text
+
+
+def likely_encoding(content: bytes) -> str:
+    """Return the likeliest encoding of Spanish for bytes that are not UTF-8."""
+    best = from_bytes(content[:_SAMPLE_BYTES], cp_isolation=_LIKELY).best()
+    return best.encoding if best else _WESTERN
 
 
 def _not_text(kind: str) -> InvalidSourceError:
