@@ -67,7 +67,7 @@ class HtmlReader:
     """Reads a web page as one page."""
 
     name = "html"
-    reader_hash = identity_of(name, 2, "selectolax", "charset-normalizer")
+    reader_hash = identity_of(name, 3, "selectolax", "charset-normalizer")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the only page.
@@ -398,8 +398,10 @@ def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
 
 
 def _reach(cell: LexborNode, name: str) -> int:
-    """Return how many rows or columns a cell spans."""
+    """Return how many rows or columns a cell spans; `rowspan="0"` is the rest of the table."""
     value = cell.attributes.get(name) or ""
+    if name == "rowspan" and value.strip() == "0":
+        return _MOST_REACH
     return min(int(value), _MOST_REACH) if value.isdecimal() and int(value) else 1
 
 

@@ -31,7 +31,7 @@ from rag_resources.languages.messages import _
 _HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
 """PDFium's marks for a hyphen at the end of a line, which differ between versions."""
 
-REVISION = 3
+REVISION = 4
 """Revision of the code that reads; raise it by 1 when a page is read in another way."""
 
 

@@ -25,7 +25,7 @@ from rag_resources.documents.pdf_tables import AlignedTables
 from rag_resources.documents.pdf_text import PageText, encode_words
 from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
 from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
-from rag_resources.documents.pdf_words import Style, Word, read_words
+from rag_resources.documents.pdf_words import Style, Word, form_words, read_words
 
 NEEDS_OCR = "PAGE_NEEDS_OCR"
 """Code of the message about a page that shows something, but has no text."""
@@ -68,6 +68,7 @@ def content_of(page: Any) -> PageContent:
     frame = frame_of(page)
     with text_of(page) as text_page:
         words = read_words(text_page, frame)
+    words += form_words(page, frame, len(words))
     drawings = read_drawings(page, frame)
     recognised = is_recognised_scan(words, drawings, frame.size)
     seen, unseen = split_by_visibility(words, drawings, frame.size, ignore_paint=recognised)

@@ -46,6 +46,10 @@ _FIXED_PITCH_FLAG = 1
 _MAX_FONT_NAME = 128
 
 
+_FIELD_SIZE = 10.0
+"""Size of what is filled in a form, in points; the field says no size that could be relied on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """How words are drawn.
@@ -160,6 +164,44 @@ def read_words(text_page: Any, frame: Frame) -> list[Word]:
         if text:
             words.append(_word(text, letters, frame, len(words)))
     return words
+
+
+def form_words(page: Any, frame: Frame, order: int) -> list[Word]:
+    """Return what is filled in the fields of a form on a page, as words in their fields."""
+    words: list[Word] = []
+    for index in range(pdfium_c.FPDFPage_GetAnnotCount(page)):
+        field = pdfium_c.FPDFPage_GetAnnot(page, index)
+        box = pdfium_c.FS_RECTF()
+        is_field = pdfium_c.FPDFAnnot_GetSubtype(field) == pdfium_c.FPDF_ANNOT_WIDGET
+        if is_field and pdfium_c.FPDFAnnot_GetRect(field, box):
+            value = _composed(_field_value(field))
+            letters = len(value) or 1
+            size = min(_FIELD_SIZE, box.top - box.bottom)
+            middle, at = (box.top + box.bottom) / 2, 0
+            for text in value.split():
+                left, right = (
+                    box.left + (box.right - box.left) * place / letters
+                    for place in (at, at + len(text))
+                )
+                sides = left, middle - size / 2, right, middle + size / 2
+                words.append(Word(text, *frame.rectangle(*sides), Style(size), order + len(words)))
+                at += len(text) + 1
+        pdfium_c.FPDFPage_CloseAnnot(field)
+    return words
+
+
+def _field_value(field: Any) -> str:
+    """Return the value of a field; a box that is ticked is ☒."""
+    values = {}
+    for key in (b"AS", b"V"):
+        size = pdfium_c.FPDFAnnot_GetStringValue(field, key, None, 0)
+        buffer = ctypes.create_string_buffer(size)
+        shown = ctypes.cast(buffer, ctypes.POINTER(pdfium_c.FPDF_WCHAR))
+        pdfium_c.FPDFAnnot_GetStringValue(field, key, shown, size)
+        values[key] = buffer.raw.decode("utf-16-le", "replace").rstrip("\0")
+    if values[b"AS"]:
+        return "" if values[b"AS"] == "Off" else "☒"
+    return values[b"V"]
 
 
 def _word(text: str, letters: _Letters, frame: Frame, order: int) -> Word:

@@ -47,7 +47,7 @@ class WorkbookReader:
     """
 
     name = "workbook"
-    reader_hash = identity_of(name, 3, "python-calamine", "xlrd")
+    reader_hash = identity_of(name, 4, "python-calamine", "xlrd")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the sheets in order.

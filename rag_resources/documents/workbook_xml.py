@@ -159,6 +159,7 @@ class _Sheet:
         self._type = self._style = ""
         self._value: list[str] = []
         self._inline: list[str] = []
+        self._formula: list[str] = []
         self._into: list[str] | None = None
         self._in_reading = False
 
@@ -172,6 +173,8 @@ class _Sheet:
             self._open_cell(attributes)
         elif tag == "v":
             self._into = self._value
+        elif tag == "f":
+            self._into = self._formula
         elif tag == "t":
             self._into = None if self._in_reading else self._inline
         elif tag == "rPh":
@@ -188,7 +191,7 @@ class _Sheet:
             text = self._cell()
             if text:
                 self._rows.setdefault(self._row, {})[self._column] = text
-        elif tag in ("v", "t"):
+        elif tag in ("v", "t", "f"):
             self._into = None
         elif tag == "rPh":
             self._in_reading = False
@@ -198,7 +201,7 @@ class _Sheet:
             self._into.append(text)
 
     def _open_cell(self, attributes: Mapping[str, str]) -> None:
-        self._value, self._inline = [], []
+        self._value, self._inline, self._formula = [], [], []
         self._type, self._style = attributes.get("t", "n"), attributes.get("s", "")
         place = _place(attributes.get("r", ""))
         if place:
@@ -208,6 +211,8 @@ class _Sheet:
 
     def _cell(self) -> str:
         value = "".join(self._value)
+        if self._formula and not value:  # It was never calculated.
+            return _unescaped("=" + "".join(self._formula))
         if self._type == "inlineStr":
             return _unescaped("".join(self._inline) or value)
         if self._type == "s":

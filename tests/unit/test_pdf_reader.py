@@ -415,7 +415,7 @@ def test_a_changed_reading_raises_the_revision() -> None:
     read_as = [(*block, page.has_multiple_columns) for block in kinds(page)]
     digest = sha256(repr(read_as).encode()).hexdigest()[:16]
 
-    assert (REVISION, digest) == (3, "9626439fb79b53c6")
+    assert (REVISION, digest) == (4, "9626439fb79b53c6")
 
 
 def test_letters_set_apart_are_joined_to_words() -> None:
@@ -526,3 +526,17 @@ def test_contents_without_dots_are_no_table() -> None:
             canvas.drawRightString(540, HEIGHT - 100 - 15 * number, str(number * 3))
 
     assert not read_one(draw).has_tables
+
+
+def test_what_is_filled_in_a_form_is_text_beside_its_label() -> None:
+    def draw(canvas: Any) -> None:
+        canvas.drawString(70, 700, "Titular de la licencia:")
+        canvas.acroForm.textfield(value="Amaia Zubiri", x=220, y=694, width=200, height=18)
+        canvas.drawString(70, 660, "Exento:")
+        canvas.acroForm.checkbox(checked=True, x=220, y=656, size=14)
+
+    assert read_one(draw).text.splitlines() == [
+        "Titular de la licencia: Amaia Zubiri",
+        "",
+        "Exento: ☒",
+    ]

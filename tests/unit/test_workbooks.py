@@ -147,6 +147,12 @@ def test_shared_strings_booleans_dates_and_readings() -> None:
     assert cells(page) == [(f"{'ABCDE'[at]}4", text) for at, text in enumerate(expected)]
 
 
+def test_a_formula_that_was_never_calculated_is_shown_itself() -> None:
+    cells = '<c r="A1" t="str"><v>Total</v></c><c r="B1"><f>SUM(B2:B3)</f></c>'
+    content = f"<sheetData><row>{cells}</row></sheetData>"
+    assert read_one(xlsx_parts(content)).text == "Total\t=SUM(B2:B3)"
+
+
 def test_merged_cells_have_the_name_of_the_range_and_are_repeated_downwards() -> None:
     content = rows(
         {"A1": "Año", "B1": "Trimestre", "C1": "Gasto"},
