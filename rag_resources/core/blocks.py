@@ -63,6 +63,7 @@ _INLINE_TAG = re.compile(
 )
 _NUMBER = re.compile(r"[^\S\n]*(\d{1,9}[.)])")
 _FILE_OR_SIZE = re.compile(r"\d+(?:x\d+)?|[^\n]*\.\w{2,4}")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _PART = 256
 """Characters looked at together, so that a long text is not copied for each of its sentences."""
 _SPACES = re.compile(r"[^\S\n]+")
@@ -136,9 +137,12 @@ class Reading:
     def _pieces_of(self, start: int, end: int) -> Iterator[str]:
         for number in range(max(0, bisect_left(self._starts, start) - 1), len(self.pieces)):
             piece_start, piece_end, piece = self.pieces[number]
-            if piece_start >= end:
+            if piece_start > end:
                 break
-            if piece_end - piece_start == len(piece):
+            if piece_start == piece_end:  # What parts two blocks or cells belongs to the first.
+                if start < piece_start:
+                    yield piece
+            elif piece_start < end and piece_end - piece_start == len(piece):
                 yield piece[max(0, start - piece_start) : end - piece_start]
             elif start <= piece_start < end:
                 yield piece
@@ -211,6 +215,7 @@ class _Builder:
     _shown_before: int = 0  # pieces before the present block
     _pictures: int = 0  # depth inside a picture whose words are its file name or size
     _callout_end: int = -1
+    _row_end: int = -1
 
     def message(self, start: int, end: int) -> None:
         self._open("message", start)
@@ -268,10 +273,7 @@ class _Builder:
     def _structure(self, name: str, detail: Any, is_start: bool, place: Span) -> None:
         kind = _KINDS[name]
         if not is_start:
-            if kind in {"item", "quote"}:
-                self._containers.pop()
-            elif kind == "heading":
-                self._headings.append((int(detail[1:]), self._shown()))
+            self._close(kind, detail)
             return
         if kind in {"item", "quote"}:
             self._containers.append(kind)
@@ -279,6 +281,8 @@ class _Builder:
             level = int(detail["level"][1:])
             while self._headings and self._headings[-1][0] >= level:
                 self._headings.pop()
+        if detail == "Indented" and self._own_line(place.start):
+            return  # A row whose first cell is empty.
         self._open(kind, place.start, is_header=name == "TableHead")
         if kind == "code":
             self._code.append(place)
@@ -287,6 +291,12 @@ class _Builder:
         elif name == "Paragraph" and (mark := _CALLOUT.match(self.text, place.start)):
             self.hidden.append(Span(*mark.span()))
             self._callout_end = self.text.find("\n", mark.end())
+
+    def _close(self, kind: Kind, detail: Any) -> None:
+        if kind in {"item", "quote"}:
+            self._containers.pop()
+        elif kind == "heading":
+            self._headings.append((int(detail[1:]), self._shown()))
 
     def _open(self, kind: Kind, start: int, *, is_header: bool = False) -> None:
         """Open a block, or say more of the present one if it has nothing but its marks."""
@@ -328,8 +338,9 @@ class _Builder:
         end = self.text.find("\n", start)
         line = self.text[start : len(self.text) if end < 0 else end]
         if "\t" in line.strip():
-            opens = self.blocks[-1].kind != "row"
+            opens = self._row_end < 0 or bool(_BLANK_LINE.search(self.text, self._row_end, start))
             self._tables += opens
+            self._row_end = start + len(line)
             cells = [cell.strip() for cell in line.strip().split("\t")]
             self._open("row", start, is_header=opens and looks_like_header(cells))
         elif _OWN_LINE.match(line):

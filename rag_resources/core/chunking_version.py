@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.blocks import read
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig, canonical_hash
 from rag_resources.core.contextual import (
@@ -28,13 +29,12 @@ from rag_resources.core.contextual import (
     summarize,
 )
 from rag_resources.core.rules import rules
-from rag_resources.core.structure_chunking import headers_above
 from rag_resources.core.text import CHARS_PER_TOKEN
 
 REVISION = 1
 """Revision of the code of `core.sentences`, `core.chunking` and `core.contextual`."""
 STRUCTURE_REVISION = 1
-"""Revision of the code of `core.structure_chunking`; `REVISION` counts for it, too."""
+"""Revision of the code of the strategy `structure`; `REVISION` counts for it, too."""
 
 _PROBE = """# Acta del 3 de marzo
 
@@ -79,18 +79,15 @@ def chunking_hash(config: ChunkingConfig) -> str:
 @cache
 def structure_algorithm() -> str:
     """Return the version of the strategy `structure`, as `algorithm` does for `sentences`."""
+    reading = read(_STRUCTURE_PROBE)
     chunks = chunk_note(UUID(int=0), _STRUCTURE_PROBE, _STRUCTURE_PROBE_CONFIG)
     return canonical_hash(
         {
             "revision": STRUCTURE_REVISION,
             "header": HEADER_CHARS,
             "probe": [
-                [chunk.start_char, chunk.end_char, header]
-                for chunk, header in zip(
-                    chunks,
-                    headers_above(_STRUCTURE_PROBE, [chunk.start_char for chunk in chunks]),
-                    strict=True,
-                )
+                [chunk.start_char, chunk.end_char, reading.columns_at(chunk.start_char)]
+                for chunk in chunks
             ],
         }
     )

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.blocks import read
 from rag_resources.core.places import DocumentPlace
-from rag_resources.core.structure_chunking import contains_list, contains_table
 from rag_resources.core.temporal_context import Change
 
 _NAME_CHARS = 60
+_BARRED = re.compile(r"\S \| \S")
+"""Cells as readers of documents write them, without the bars at the ends that Markdown has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class DocumentPassage:
         """Return the camelCase form, with the fields derived from the place and the text."""
         page = place.places[0].page
         path = place.heading_path
+        kinds = {block.kind for block in read(content).blocks}
         changes = [change.to_json() for change in self.changes]
         return {
             "documentChunkId": f"{short_name(self.document)}_p{page}_c{self.position}",
@@ -48,8 +51,8 @@ class DocumentPassage:
             "totalChunks": self.total_chunks,
             "previousChunkId": str(self.previous_chunk_id) if self.previous_chunk_id else None,
             "nextChunkId": str(self.next_chunk_id) if self.next_chunk_id else None,
-            "containsTable": contains_table(content),
-            "containsList": contains_list(content),
+            "containsTable": "row" in kinds or bool(_BARRED.search(content)),
+            "containsList": "item" in kinds,
             "qualityScore": self.quality,
             **({"temporalContext": changes} if changes else {}),
         }

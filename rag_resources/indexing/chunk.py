@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 
+from rag_resources.core.blocks import read
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
@@ -18,7 +19,6 @@ from rag_resources.core.contextual import (
     with_header,
 )
 from rag_resources.core.errors import IndexingError
-from rag_resources.core.structure_chunking import headers_above
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import Chunk, Note, TimeWindow
 from rag_resources.database.claims import until_none_is_left
@@ -68,7 +68,8 @@ def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
     summary = summarize(note.title, note.content)
     headers = [""] * len(chunks)
     if config.strategy == "structure":
-        headers = headers_above(note.content, [chunk.start_char for chunk in chunks])
+        reading = read(note.content)
+        headers = [reading.columns_at(chunk.start_char) for chunk in chunks]
     return [
         replace(
             chunk,

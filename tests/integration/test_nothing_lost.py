@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from rag_resources.application import open_application
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from tests.command_line import Outcome, call_rag, isolate
@@ -78,7 +79,7 @@ def test_a_note_without_a_date_says_which_one_it_got(rag: Rag, folder: Path) -> 
     os.utime(folder / "sola.txt", (modified.timestamp(), modified.timestamp()))
     said = _("{date:%Y-%m-%d}, when the file was changed").format(date=modified)
     assert said in rag("ingest", folder).out
-    assert said in rag("notes", "show", "sola").out
+    assert label("date_from_file_modified") in rag("notes", "show", "sola").out
     with open_application(load_settings()) as application:
         [undated], count = application.notes.undated(limit=5)
     assert (undated.name, undated.created_at, count) == ("sola", modified, 1)

@@ -8,7 +8,6 @@ from hypothesis import given
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.sentences import sentences
-from rag_resources.core.structure_chunking import tables_of
 from rag_resources.core.text import count_tokens
 from rag_resources.core.types import Chunk
 from tests.strategies import structure_configs, structured_notes
@@ -63,13 +62,8 @@ def test_property_12_chunks_by_structure_end_at_sentences_or_rows(
     note: str, config: ChunkingConfig
 ) -> None:
     size = len if config.unit == "chars" else count_tokens
-    rows = [row for table in tables_of(note) for row in table.rows]
-    pieces = [*sentences(note), *rows]
-    inside_rows = {place for row in rows for place in range(row.start + 1, row.end)}
-    borders = {at for piece in pieces for at in (piece.start, piece.end)} - inside_rows
-    # What stands beside a row in the same sentence is a piece of its own.
-    borders |= {len(note[: row.start].rstrip()) for row in rows}
-    borders |= {len(note) - len(note[row.end :].lstrip()) for row in rows}
+    pieces = sentences(note)
+    borders = {at for piece in pieces for at in (piece.start, piece.end)}
     too_long = {
         place
         for piece in pieces

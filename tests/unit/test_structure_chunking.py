@@ -4,12 +4,12 @@ from uuid import UUID
 
 import pytest
 
+from rag_resources.core.blocks import read
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.structure_chunking import contains_list, contains_table, headers_above
 from rag_resources.core.types import Note
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.settings import load_settings
@@ -54,14 +54,15 @@ def test_a_table_is_cut_between_rows() -> None:
     ("table", "header"),
     [
         (TABLE, "Mes\tGasto total"),
-        ("| Mes | Gasto |\n|---|---|\n| Enero | 3 |", "| Mes | Gasto |\n|---|---|"),
+        ("| Mes | Gasto |\n|---|---|\n| Enero | 3 |", "Mes | Gasto"),
         ("1\t2\n3\t4\n5\t6", ""),
         ("Una línea\tcon tabulador.\n\nOtra.", ""),
     ],
 )
 def test_the_header_of_a_table_is_found_for_chunks_below_it(table: str, header: str) -> None:
-    assert headers_above(f"Antes.\n\n{table}\n\nFin.", [0, 8]) == ["", ""]
-    assert headers_above(table, [len(table) - 3]) == [header]
+    reading = read(f"Antes.\n\n{table}\n\nFin.")
+    assert [reading.columns_at(at) for at in (0, 8)] == ["", ""]
+    assert read(table).columns_at(len(table) - 3) == header
 
 
 def test_the_header_of_a_table_is_embedded_with_each_of_its_chunks() -> None:
@@ -75,16 +76,6 @@ def test_the_header_of_a_table_is_embedded_with_each_of_its_chunks() -> None:
             f"\nMes\tGasto total\n{chunk.content}"
         )
         assert "Mes\tGasto total" in chunk.topics
-
-
-def test_what_a_passage_contains() -> None:
-    assert contains_table("Antes:\nMes\t3") is True
-    assert contains_table("Antes:\nObra | Termina\nLonja | mayo de 2026") is True
-    assert contains_table("Antes: a|b") is False
-    assert contains_table("Antes: mes 3") is False
-    assert contains_list("Tareas:\n- una") is True
-    assert contains_list("10. diez") is True
-    assert contains_list("Una - dos") is False
 
 
 def test_the_hash_of_sentences_is_that_of_before_there_were_strategies() -> None:

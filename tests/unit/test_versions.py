@@ -85,7 +85,7 @@ def test_another_segmenter_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_sentence(text: str) -> list[Span]:
         return [Span(0, len(text))]
 
-    monkeypatch.setattr("rag_resources.core.chunk_units.sentences", one_sentence)
+    monkeypatch.setattr("rag_resources.core.chunking.sentences", one_sentence)
     algorithm.cache_clear()
     assert algorithm() != before
 
