@@ -114,7 +114,7 @@ class Stand:
     def embedder(self, model: str = "nomic-embed-text") -> OllamaEmbedder:
         """A new embedder, as in a new process: it knows nothing about the server yet."""
         address = self.ollama.host.replace("://", f"://rag:{SECRET}@")
-        embedder = OllamaEmbedder(model, host=address, similarity_threshold=0.0)
+        embedder = OllamaEmbedder(model, host=address)
         self._closing.append(embedder)
         return embedder
 

@@ -27,7 +27,7 @@ from rag_resources.prompts import prompt
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
-from rag_resources.providers.structured import parsed
+from rag_resources.providers.server_models import parsed
 
 CALL_MS = 60_000.0
 """Longest wait for a language model; long, because no user waits for an evaluation."""
@@ -35,7 +35,7 @@ MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_TOKENS = 500
 PEOPLE_TEMPERATURE = 0.3
 
-_BEGINNING = re.compile(r"\s*\{\s*\"sentences\"\s*:\s*\[")
+_BEGINNING = re.compile(r"\{\s*\"sentences\"\s*:\s*\[")
 _BETWEEN = re.compile(r"[\s,]*")
 
 _log = structlog.get_logger()
@@ -307,7 +307,7 @@ class SentenceReader:
         """Take the next piece, and return the items that it completes."""
         self.text += piece
         if self._position is None:
-            beginning = _BEGINNING.match(self.text)
+            beginning = _BEGINNING.search(self.text)
             if not beginning:
                 return []
             self._position = beginning.end()

@@ -17,6 +17,7 @@ from rag_resources.indexing.chunk import ChunkReport, Progress, chunk_window, no
 from rag_resources.indexing.embed import embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.indexing.scale import measured_info
 from rag_resources.indexing.verify import find_broken_notes
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
@@ -136,7 +137,7 @@ class Indexing:
         Raises:
             ProviderError: Another model is registered under this name.
         """
-        info = self.embedder(self.note_model).info
+        info = measured_info(self.database, self.embedder(self.note_model))
         with self.database.transaction() as connection:
             register_model(connection, info, embeds_chunks=False)
 

@@ -10,6 +10,7 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.embedding_queue import EmbedReport
+from rag_resources.indexing.scale import measured_info
 from rag_resources.indexing.verify import verify_embeddings, verify_windows
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder
@@ -90,7 +91,7 @@ class ChunkVectors:
         Raises:
             ProviderError: Another model is registered under this name.
         """
-        info = self.embedder(model).info
+        info = measured_info(self.database, self.embedder(model))
         with self.database.transaction() as connection:
             register_model(connection, info, embeds_chunks=True)
             self.kind.register(connection, model, self.settings)

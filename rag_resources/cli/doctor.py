@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_resources.store.status import DatabaseStatus
 
 LEAST_FREE_GB = 2
+_SERVER_TIMEOUT_S = 3.0
 _GB = 1024**3
 
 
@@ -189,7 +190,7 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
             yield Finding(_("Configurations"), Health.WARNING, detail)
     documents = settings.documents_source
     if documents and "://" in documents:
-        from rag_resources.providers.reachable import without_credentials
+        from rag_resources.documents.web.public import without_credentials
 
         yield Finding("DOCUMENTS_SOURCE", Health.GOOD, without_credentials(documents))
     elif documents:
@@ -216,7 +217,7 @@ def _path(name: str, path: Path) -> Finding:
 
 
 def _servers(settings: "Settings") -> Iterator[Finding]:
-    from rag_resources.providers.reachable import answer_of, without_credentials
+    from rag_resources.documents.web.public import without_credentials
 
     models = (*settings.all_models, settings.llm_model or "")
     asked = []
@@ -229,7 +230,7 @@ def _servers(settings: "Settings") -> Iterator[Finding]:
         base = settings.openai_base_url
         asked.append(("OPENAI_BASE_URL", base, f"{base.rstrip('/')}/models", key))
     for name, address, url, key in asked:
-        answered, said = answer_of(url, key=key)
+        answered, said = _answer_of(url, key=key)
         shown = without_credentials(address)
         template = (
             _("answers at {address} ({said})")
@@ -313,3 +314,15 @@ def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelConte
     """Whether what serves searches by windows, and its model has none."""
     windows = {model.name: model.windows for model in models}
     return config is not None and config.searches_windows and not windows.get(config.model)
+
+
+def _answer_of(url: str, *, key: str) -> tuple[bool, str]:
+    """Ask a server for its models; return whether it gave some, and its status or the error."""
+    import httpx
+
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        answer = httpx.get(url, headers=headers, timeout=_SERVER_TIMEOUT_S)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return False, " ".join(str(error).split())
+    return answer.is_success, f"HTTP {answer.status_code}"

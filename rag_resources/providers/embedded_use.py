@@ -16,9 +16,8 @@ import numpy as np
 from rag_resources.core.errors import ModelMissingError
 from rag_resources.languages.messages import _
 from rag_resources.providers.e5_weights import file_digest
-from rag_resources.providers.inputs import clean, windows_of_chars
+from rag_resources.providers.inputs import clean, unit_vectors, windows_of_chars
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
-from rag_resources.providers.vectors import unit_vectors
 from rag_resources.providers.workers import limit_blas_threads
 
 _NAME = "use_multilingual"

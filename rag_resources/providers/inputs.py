@@ -1,6 +1,16 @@
-"""Preparation of texts that all providers share. Tokenisation belongs to each model."""
+"""What all providers do with texts before, and with vectors after their model."""
 
 from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_resources.core.errors import InvalidEmbeddingError
+from rag_resources.core.types import Vectors
+from rag_resources.languages.messages import _
+
+# Under this norm the direction of a float32 vector is rounding noise.
+_SMALLEST_NORM = 1e-12
 
 
 def clean(text: str) -> str:
@@ -53,3 +63,50 @@ def batches(texts: Sequence[str], size: int) -> list[Sequence[str]]:
 def as_data(text: str) -> str:
     """Return a text that cannot close the prompt element that it is placed in."""
     return text.replace("<", "‹").replace(">", "›")
+
+
+def unit_vectors(
+    values: npt.ArrayLike, *, n_texts: int, dimension: int | None, model: str
+) -> Vectors:
+    """Validate what a model returned and normalise it.
+
+    Args:
+        values: `(n_texts, dimension)` numbers.
+        n_texts: How many texts were embedded.
+        dimension: Expected dimension of a vector; `None` accepts any.
+        model: Name of the model, for the error.
+
+    Returns:
+        `(n_texts, dimension)` float32, rows finite and L2-normalised; always a new array.
+
+    Raises:
+        InvalidEmbeddingError: The rows are ragged or not numbers, there are too few or too many,
+            or a row has another dimension, is not finite, or is zero.
+    """
+    try:
+        rows: npt.NDArray[np.float64] = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _invalid(model, "vectores de longitudes distintas o no numéricos") from error
+    if n_texts == 0 and rows.size == 0:
+        return np.empty((0, dimension or 0), dtype=np.float32)
+    if rows.ndim != 2 or rows.shape[0] != n_texts:
+        found = rows.shape[0] if rows.ndim else 0
+        raise _invalid(model, f"se esperaban {n_texts} vectores y hay {found}", shape=rows.shape)
+    if rows.shape[1] == 0 or rows.shape[1] != (dimension or rows.shape[1]):
+        problem = f"dimensión {rows.shape[1]} en lugar de {dimension}"
+        raise _invalid(model, problem, shape=rows.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(rows, axis=1)
+    if not np.isfinite(norms).all():
+        raise _invalid(model, "valores no finitos", rows=np.flatnonzero(~np.isfinite(norms)))
+    if (norms < _SMALLEST_NORM).any():
+        raise _invalid(model, "un vector nulo", rows=np.flatnonzero(norms < _SMALLEST_NORM))
+    rows /= norms[:, None]
+    return rows.astype(np.float32)
+
+
+def _invalid(model: str, problem: str, **context: object) -> InvalidEmbeddingError:
+    message = _("The model {model} returned invalid vectors: {problem}").format(
+        model=model, problem=problem
+    )
+    return InvalidEmbeddingError(message, model=model, problem=problem, **context)

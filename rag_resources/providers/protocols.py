@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ __all__ = [
     "Ending",
     "LanguageModel",
     "ModelInfo",
+    "Prefixes",
     "Remembering",
     "Reranker",
     "Sampling",
@@ -53,6 +54,13 @@ class Ending:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_cut: bool = False
+
+
+class Prefixes(NamedTuple):
+    """The texts that a model puts before each question and passage; part of its digest."""
+
+    query: str = ""
+    passage: str = ""
 
 
 class Embedder(Protocol):

@@ -15,13 +15,9 @@ from rag_resources.core.servers import Servers
 from rag_resources.languages.messages import _
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.ollama import OllamaEmbedder
-from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.ollama_client import DEFAULT_HOST
-from rag_resources.providers.openai_chat import OpenAIChat
-from rag_resources.providers.openai_embeddings import OpenAIEmbedder
-from rag_resources.providers.prefixes import Prefixes
-from rag_resources.providers.protocols import Embedder, LanguageModel
+from rag_resources.providers.ollama import DEFAULT_HOST, OllamaChat, OllamaEmbedder
+from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
+from rag_resources.providers.protocols import Embedder, LanguageModel, Prefixes
 
 _OLLAMA = "ollama:"
 _OPENAI = "openai:"
@@ -63,9 +59,16 @@ def build_embedder(name: str, servers: Servers = THIS_MACHINE) -> Embedder:
     with _lock:
         if key not in _embedders:
             if ollama:
-                _embedders[key] = _build_ollama(ollama, servers.ollama_host or DEFAULT_HOST)
+                _embedders[key] = OllamaEmbedder(
+                    ollama, host=servers.ollama_host or DEFAULT_HOST, prefixes=_prefixes(ollama)
+                )
             elif openai:
-                _embedders[key] = _build_openai(openai, servers)
+                _embedders[key] = OpenAIEmbedder(
+                    openai,
+                    base_url=_openai_address(servers),
+                    api_key=servers.openai_api_key,
+                    prefixes=_prefixes(openai),
+                )
             else:
                 _embedders[key] = _build_embedded(name)
         return _embedders[key]
@@ -143,22 +146,8 @@ def _openai_address(servers: Servers) -> str:
     return servers.openai_base_url
 
 
-def _build_openai(model: str, servers: Servers) -> Embedder:
-    prefixes = Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
-    return OpenAIEmbedder(
-        model,
-        base_url=_openai_address(servers),
-        api_key=servers.openai_api_key,
-        prefixes=prefixes,
-    )
-
-
-def _build_ollama(model: str, host: str) -> Embedder:
-    family = model.rpartition("/")[2].partition(":")[0]
-    query_prefix, passage_prefix = PREFIXES.get(family, ("", ""))
-    return OllamaEmbedder(
-        model, host=host, query_prefix=query_prefix, passage_prefix=passage_prefix
-    )
+def _prefixes(model: str) -> Prefixes:
+    return Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
 
 
 def _build_embedded(name: str) -> Embedder:

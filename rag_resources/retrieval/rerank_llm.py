@@ -13,8 +13,8 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.languages.messages import _
 from rag_resources.prompts import prompt
-from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.inputs import as_data, batches
+from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.protocols import LanguageModel, Reranker
 
 # Characters of all passages in one batch: enough for five whole chunks of 512 tokens, and within

@@ -25,6 +25,14 @@ SELECT
     m.windows_hash, m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
 
+-- name: sample_texts
+-- The beginnings of some notes, spread evenly and always the same ones.
+-- params:  most int, chars int
+-- returns: content text
+SELECT left(n.content, :chars) AS content FROM notes AS n
+WHERE length(n.content) >= 100
+ORDER BY md5(n.id::text) LIMIT :most;
+
 -- name: list_models
 -- Every model ever registered.
 -- returns: name text

@@ -18,10 +18,8 @@ from rag_resources.core.errors import ProviderError, RagError
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.types import ModelInfo
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
-from rag_resources.providers.inputs import clean
-from rag_resources.providers.ollama import OllamaEmbedder
-from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.vectors import unit_vectors
+from rag_resources.providers.inputs import clean, unit_vectors
+from rag_resources.providers.ollama import OllamaChat, OllamaEmbedder
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.transform import HYPOTHETICAL_CHARS, QueryTransformer
 from tests.embedders import HashEmbedder

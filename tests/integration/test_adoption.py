@@ -49,7 +49,9 @@ EVER = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=
 CONFIG = ChunkingConfig()
 PATIENT_MS = 60_000.0
 OLD_MODEL = "ollama_nomic_embed_text"
-OLD_SEARCH = RetrievalConfig(model=OLD_MODEL, unit="notes", strategy=Strategy.SEMANTIC)
+OLD_SEARCH = RetrievalConfig(
+    model=OLD_MODEL, unit="notes", strategy=Strategy.SEMANTIC, similarity_threshold=0.5
+)
 
 CreateDatabase = Callable[..., str]
 

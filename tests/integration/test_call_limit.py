@@ -13,8 +13,8 @@ from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.evaluation.judge import LanguageModelJudge
-from rag_resources.providers.call_limit import MAX_CALLS
-from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.model_server import MAX_CALLS
+from rag_resources.providers.ollama import OllamaChat
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.transform import QueryTransformer
 from tests.ollama_server import Json, OllamaServer, smallest_instance

@@ -34,8 +34,8 @@ from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.languages.messages import restored
-from rag_resources.providers.call_limit import MAX_CALLS
-from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.model_server import MAX_CALLS
+from rag_resources.providers.ollama import OllamaChat
 from rag_resources.settings import load_settings
 from rag_resources.store.golden import write_golden
 from tests.corpus import Corpus, Draft

@@ -19,10 +19,11 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.servers import Servers
-from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.openai_chat import OpenAIChat
+from rag_resources.providers.ollama import OllamaChat
+from rag_resources.providers.openai import OpenAIChat
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
 from rag_resources.providers.registry import build_language_model
+from rag_resources.providers.server_models import parsed
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
 from tests.waiting import wait_until
@@ -134,7 +135,7 @@ def test_ollama_is_told_how_much_context_a_prompt_needs(
     sampling = Sampling(temperature=0.3, max_tokens=500)
     list(ollama_chat.stream("x" * characters, sampling=sampling, deadline=after(60_000)))
     (body,) = ollama.requests_to("/api/chat")
-    assert body["options"] == {"temperature": 0.3, "num_predict": 500, "num_ctx": context}
+    assert body["options"] == {"temperature": 0.3, "num_ctx": context}
 
 
 def test_what_is_sent_to_an_openai_server(openai: OpenAIServer, openai_chat: OpenAIChat) -> None:
@@ -222,20 +223,22 @@ def test_a_shape_that_is_not_understood_is_asked_for_in_the_other_form(
 
 
 @pytest.mark.parametrize("call", [ask, lambda chat: stream_in_shape(chat)])
-def test_a_shape_that_is_understood_in_no_form_is_refused_and_changes_nothing(
-    openai: OpenAIServer, openai_chat: OpenAIChat, call: Callable[[LanguageModel], object]
+def test_a_shape_that_is_understood_in_no_form_is_asked_for_in_words(
+    openai: OpenAIServer, openai_chat: OpenAIChat, call: Callable[[LanguageModel], Verdict]
 ) -> None:
     openai.takes_json_schema = None
-    for _ in range(2):
-        with pytest.raises(ProviderError, match="rechazó la petición"):
-            call(openai_chat)
-    forms = [body["response_format"]["type"] for body in openai.requests_to(CHATS)]
-    assert forms == ["json_schema", "json_object"] * 2
+    openai.reply = lambda messages: (
+        '{"scores": [0.5], "reason": "sí"}' if '"scores"' in messages[0]["content"] else "sí"
+    )
+    assert call(openai_chat).scores == [0.5]
+    assert len(openai.requests_to(CHATS)) == 3
+    assert call(openai_chat).scores == [0.5]
+    assert len(openai.requests_to(CHATS)) == 4
 
 
 def stream_in_shape(chat: LanguageModel) -> Verdict:
     pieces = chat.stream("¿Qué tal?", shape=Verdict, deadline=after(60_000))
-    return Verdict.model_validate_json("".join(pieces))
+    return parsed("".join(pieces), Verdict, model=MODEL)
 
 
 def test_a_kept_connection_that_is_refused_is_made_anew(
@@ -248,10 +251,10 @@ def test_a_kept_connection_that_is_refused_is_made_anew(
 
 
 def test_an_openai_server_without_an_address_or_with_a_wrong_one_is_not_asked() -> None:
-    with pytest.raises(InvalidParameterError, match="Falta OPENAI_BASE_URL"):
+    with pytest.raises(InvalidParameterError, match="OPENAI_BASE_URL"):
         build_language_model("openai:gpt")
     for address in ("127.0.0.1:8080/v1", "ftp://a/v1", "http://", "http://a:puerto/v1"):
-        with pytest.raises(InvalidParameterError, match="OPENAI_BASE_URL no es válida"):
+        with pytest.raises(InvalidParameterError, match="OPENAI_BASE_URL"):
             build_language_model("openai:gpt", Servers(openai_base_url=address))
 
 
@@ -282,28 +285,25 @@ def test_awkward_prompts_are_answered(chat: Chat, call: Callable[..., Any], text
     assert call(chat, text)
 
 
-def test_name_and_digest_tell_the_model(ollama: OllamaServer, ollama_chat: OllamaChat) -> None:
+def test_the_name_tells_the_model(ollama_chat: OllamaChat) -> None:
     assert ollama_chat.name == "ollama:llama3.2"
-    assert len(ollama_chat.digest) == 16
-    assert ollama_chat.digest == ollama_chat.digest
-    assert len(ollama.requests_to("/api/tags")) == 1
 
 
 @CALLS
 def test_a_missing_model_says_what_to_do(server: Server, call: Callable[..., Any]) -> None:
-    hint = "/v1/models" if isinstance(server, OpenAIServer) else "ollama pull no-existe:7b"
+    hint = "/models" if isinstance(server, OpenAIServer) else "ollama pull no-existe:7b"
     with connect(server, "no-existe:7b") as chat, pytest.raises(ModelMissingError, match=hint):
         call(chat)
     assert len(server.requests_to(route(server))) == 1
 
 
 @CALLS
-def test_a_model_that_does_not_chat_is_refused_at_once(
-    server: Server, call: Callable[..., Any]
-) -> None:
-    with connect(server, "bge-m3") as chat, pytest.raises(ProviderError, match="400"):
+def test_a_model_that_does_not_chat_is_refused(server: Server, call: Callable[..., Any]) -> None:
+    """It does not say what it refuses, so it is asked once more without options."""
+    with connect(server, "bge-m3") as chat, pytest.raises(ProviderError) as refused:
         call(chat)
-    assert len(server.requests) == 1
+    assert refused.value.context["status"] == 400
+    assert len(server.requests) == 2
 
 
 @CALLS
@@ -326,8 +326,9 @@ def test_a_stopped_server_is_unavailable(
 ) -> None:
     call(chat)
     server.stop()
-    with pytest.raises(ProviderUnavailableError, match=r"127\.0\.0\.1"):
+    with pytest.raises(ProviderUnavailableError) as error:
         call(chat)
+    assert "127.0.0.1" not in str(error.value.message)
     server.start()
     assert call(chat)
 
@@ -360,7 +361,7 @@ def test_an_answer_that_is_not_the_protocols_is_named_as_such(
     server: Server, chat: Chat, call: Callable[..., Any], fault: Fault
 ) -> None:
     server.inject(fault)
-    with pytest.raises(ProviderUnavailableError, match="interpretar"):
+    with pytest.raises(ProviderUnavailableError, match="no se puede interpretar"):
         call(chat)
     assert len(server.requests) == 1
 
@@ -380,9 +381,8 @@ def test_an_answer_of_another_shape_is_invalid_and_not_asked_for_again(
 def test_text_instead_of_json_is_an_invalid_answer(server: Server, chat: Chat) -> None:
     server.done_reason = "length"
     server.inject(Fault.CONTENT)
-    with pytest.raises(InvalidAnswerError) as caught:
+    with pytest.raises(InvalidAnswerError):
         ask(chat)
-    assert caught.value.context["done_reason"] == "length"
 
 
 @CALLS

@@ -2,14 +2,12 @@
 
 import base64
 import json
-import logging
 import socket
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +17,13 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     DeadlineExceededError,
     InvalidEmbeddingError,
-    InvalidParameterError,
     ModelMissingError,
     ProviderError,
     ProviderUnavailableError,
 )
 from rag_resources.core.model_names import short_name
 from rag_resources.providers.ollama import OllamaEmbedder
+from rag_resources.providers.protocols import Prefixes
 from rag_resources.resilience.deadlines import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words
 from tests.waiting import wait_until
@@ -59,7 +57,7 @@ def test_batches_stay_under_the_size_from_which_ollama_is_reported_wrong(
 
 
 def test_each_kind_of_text_gets_its_prefix(ollama: OllamaServer) -> None:
-    with OllamaEmbedder(MODEL, host=ollama.host, query_prefix="q: ", passage_prefix="p: ") as e:
+    with OllamaEmbedder(MODEL, host=ollama.host, prefixes=Prefixes("q: ", "p: ")) as e:
         e.embed_queries(["uno"])
         e.embed_passages(["dos"])
     assert [b["input"] for b in ollama.requests_to("/api/embed")] == [["q: uno"], ["p: dos"]]
@@ -93,21 +91,6 @@ def test_an_untold_context_length_is_taken_for_ollamas_own(
     assert embedder.info.max_sequence_tokens == 2048
 
 
-@pytest.mark.parametrize("length", [-5, 0, True, "512"])
-def test_a_context_length_that_is_none_is_taken_for_ollamas_own(
-    ollama: OllamaServer, embedder: OllamaEmbedder, length: object
-) -> None:
-    info = {"model_info": {"test.context_length": length}}
-    ollama.bodies = {"/api/show": json.dumps(info).encode()}
-    assert embedder.info.max_sequence_tokens == 2048
-
-
-def test_brackets_without_end_are_no_answer(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
-    ollama.bodies = {"/api/embed": b"[" * 100_000}
-    with pytest.raises(ProviderUnavailableError, match="interpretar"):
-        embedder.embed_queries(["hola"])
-
-
 def test_short_names_are_safe_asset_keys() -> None:
     assert short_name("ollama", "hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
     assert (
@@ -122,35 +105,6 @@ def test_a_missing_model_says_how_to_pull_it(ollama: OllamaServer, model: str) -
             e.embed_queries(["hola"])
         with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
             _ = e.info
-    assert len(ollama.requests_to("/api/embed")) == 1
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-@pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
-def test_a_passing_fault_is_retried(
-    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault, status: int
-) -> None:
-    ollama.inject(fault, times=2, status=status)
-    assert embedder.embed_queries(["hola"]).shape == (1, 768)
-    assert len(ollama.requests_to("/api/embed")) == 3
-
-
-@pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
-def test_a_lasting_fault_gives_up_after_three_attempts(
-    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
-) -> None:
-    ollama.inject(fault)
-    with pytest.raises(ProviderUnavailableError) as caught:
-        embedder.embed_queries(["hola"])
-    assert caught.value.__cause__ is not None
-    assert len(ollama.requests_to("/api/embed")) == 3
-
-
-def test_a_refusal_is_not_retried(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
-    ollama.inject(Fault.STATUS, status=400)
-    with pytest.raises(ProviderError, match="400") as caught:
-        embedder.embed_queries(["hola"])
-    assert not isinstance(caught.value, ProviderUnavailableError)
     assert len(ollama.requests_to("/api/embed")) == 1
 
 
@@ -175,17 +129,6 @@ def test_a_slow_server_times_out_and_is_retried(ollama: OllamaServer) -> None:
     assert caught.value.context["reason"] == "ReadTimeout"
 
 
-def test_a_stopped_server_is_unavailable_and_a_restarted_one_works_again(
-    ollama: OllamaServer, embedder: OllamaEmbedder
-) -> None:
-    embedder.embed_queries(["hola"])
-    ollama.stop()
-    with pytest.raises(ProviderUnavailableError, match=r"127\.0\.0\.1"):
-        embedder.embed_queries(["hola"])
-    ollama.start()
-    assert embedder.embed_queries(["hola"]).shape == (1, 768)
-
-
 def test_a_host_that_never_accepts_times_out_on_connecting() -> None:
     with socket.socket() as listener:
         # A full backlog leaves further connections unanswered.
@@ -198,15 +141,6 @@ def test_a_host_that_never_accepts_times_out_on_connecting() -> None:
             pytest.raises(ProviderUnavailableError),
         ):
             e.embed_queries(["hola"])
-
-
-@pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.SHAPE])
-def test_an_answer_that_is_not_ollamas_is_named_as_such(
-    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
-) -> None:
-    ollama.inject(fault)
-    with pytest.raises(ProviderUnavailableError, match="interpretar"):
-        embedder.embed_queries(["hola"])
 
 
 @pytest.mark.parametrize(
@@ -232,30 +166,6 @@ def test_a_model_that_changes_its_dimension_is_refused(
             embedder.embed_passages(["después"])
 
 
-def test_another_dimension_than_expected_is_refused_at_once(ollama: OllamaServer) -> None:
-    with (
-        OllamaEmbedder(MODEL, host=ollama.host, dimension=1024) as e,
-        pytest.raises(InvalidEmbeddingError, match="768"),
-    ):
-        e.embed_queries(["hola"])
-
-
-def test_neither_texts_nor_credentials_are_logged_or_told(
-    ollama: OllamaServer, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    ollama.inject(Fault.STATUS)
-    host = ollama.host.replace("http://", "http://ana:clave-secreta@")
-    with OllamaEmbedder(MODEL, host=host) as e, pytest.raises(ProviderUnavailableError) as caught:
-        e.embed_queries([SECRET])
-    captured = capsys.readouterr()
-    error = caught.value
-    told = f"{caplog.text}{captured.out}{captured.err}{error}{error.context}{error.__cause__!r}"
-    assert SECRET not in told
-    assert "clave-secreta" not in str(error) + str(error.context)
-    assert "clave-secreta" not in captured.out + captured.err
-
-
 def test_credentials_of_the_address_reach_the_server(ollama: OllamaServer) -> None:
     host = ollama.host.replace("http://", "http://ana:clave%2Fsecreta@")
     with OllamaEmbedder(MODEL, host=host) as e:
@@ -277,33 +187,6 @@ def test_the_environments_proxy_is_used_unless_the_server_is_excluded(
     ):
         e.embed_queries(["hola"])
     assert (caught.value.context.get("status") == 404) is reached
-
-
-@pytest.mark.parametrize("fault", [Fault.SLOW, Fault.TRICKLE, Fault.TRICKLE_HEADERS])
-def test_a_slow_server_is_left_at_the_ambient_deadline(
-    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
-) -> None:
-    """Neither the read timeout nor a limit on pauses between bytes would end such an answer."""
-    ollama.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
-    with (
-        deadline_scope(Deadline.after(1_000, time.monotonic)),
-        pytest.raises(DeadlineExceededError),
-    ):
-        embedder.embed_queries(["hola"])
-    assert len(ollama.requests_to("/api/embed")) == 1
-    assert ollama.silences_over < 20, "the whole body takes thousands"
-
-
-def test_nothing_is_asked_once_the_deadline_has_passed(
-    ollama: OllamaServer, embedder: OllamaEmbedder
-) -> None:
-    with (
-        deadline_scope(Deadline(0.0, time.monotonic)),
-        pytest.raises(DeadlineExceededError) as caught,
-    ):
-        embedder.embed_queries(["hola"])
-    assert caught.value.context["begun"] is False
-    assert ollama.requests == []
 
 
 def test_a_failing_server_is_tried_again_only_while_there_is_time(
@@ -351,28 +234,6 @@ def test_calls_given_up_leave_neither_threads_nor_connections(
     deadline = Deadline.after(60_000, time.monotonic)
     assert call_within(deadline, lambda: embedder.embed_queries(["hola"])).shape == (1, 768)
     assert ollama.open_connections == 1
-
-
-@pytest.mark.parametrize("host", ["http://[::1", "http://x:puerto"])
-def test_an_address_that_is_none_is_a_parameter_error(host: str) -> None:
-    with pytest.raises(InvalidParameterError, match="dirección"):
-        OllamaEmbedder(MODEL, host=host)
-
-
-def test_threads_share_one_embedder(embedder: OllamaEmbedder) -> None:
-    results: dict[int, Any] = {}
-
-    def embed(index: int) -> None:
-        results[index] = embedder.embed_passages([f"nota {index}"])
-
-    threads = [threading.Thread(target=embed, args=(index,)) for index in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for index, vectors in results.items():
-        np.testing.assert_allclose(vectors[0], embed_words(f"nota {index}", 768), atol=1e-6)
-    assert len(results) == 8
 
 
 def test_the_test_server_speaks_chat(ollama: OllamaServer) -> None:

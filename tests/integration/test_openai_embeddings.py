@@ -11,8 +11,8 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.servers import Servers
-from rag_resources.providers.openai_embeddings import OpenAIEmbedder
-from rag_resources.providers.prefixes import Prefixes
+from rag_resources.providers.openai import OpenAIEmbedder
+from rag_resources.providers.protocols import Prefixes
 from rag_resources.providers.registry import build_embedder
 from tests.ollama_server import Fault, embed_words
 from tests.openai_server import OpenAIServer

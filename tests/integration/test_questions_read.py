@@ -14,8 +14,8 @@ from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.openai_chat import OpenAIChat
+from rag_resources.providers.ollama import OllamaChat
+from rag_resources.providers.openai import OpenAIChat
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import call_rag, isolate

@@ -18,10 +18,8 @@ from pydantic import BaseModel, SecretStr
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, InvalidAnswerError, ProviderError
 from rag_resources.core.quotation import SourcePassage
-from rag_resources.providers.ollama import OllamaEmbedder
-from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.openai_chat import OpenAIChat
-from rag_resources.providers.openai_embeddings import OpenAIEmbedder
+from rag_resources.providers.ollama import OllamaChat, OllamaEmbedder
+from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
 from rag_resources.providers.protocols import Ending, Sampling
 from tests.language_models import answerer_of
 

@@ -21,9 +21,9 @@ from rag_resources.core.errors import (
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import ScoredChunk, Vectors
-from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.model_server import MAX_CALLS
+from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.protocols import Reranker
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.rerank_sentences import SentenceReranker

