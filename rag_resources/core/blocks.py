@@ -78,6 +78,7 @@ class NoteBlock:
         headings: The headings above it, outermost first.
         table: Which table of the text a row is in; -1 for others.
         is_header: Whether it is the header row of a table.
+        level: Of a heading, from 1; of a list item, how many lists it is in.
     """
 
     kind: Kind
@@ -85,6 +86,7 @@ class NoteBlock:
     headings: tuple[str, ...] = ()
     table: int = -1
     is_header: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +279,14 @@ class _Builder:
             return
         if kind in {"item", "quote"}:
             self._containers.append(kind)
+        level = self._containers.count("item")
         if kind == "heading":
             level = int(detail["level"][1:])
             while self._headings and self._headings[-1][0] >= level:
                 self._headings.pop()
         if detail == "Indented" and self._own_line(place.start):
             return  # A row whose first cell is empty.
-        self._open(kind, place.start, is_header=name == "TableHead")
+        self._open(kind, place.start, level=level, is_header=name == "TableHead")
         if kind == "code":
             self._code.append(place)
         elif kind == "item" and (number := _NUMBER.match(self.text, place.start)):
@@ -298,7 +301,7 @@ class _Builder:
         elif kind == "heading":
             self._headings.append((int(detail[1:]), self._shown()))
 
-    def _open(self, kind: Kind, start: int, *, is_header: bool = False) -> None:
+    def _open(self, kind: Kind, start: int, *, level: int = 1, is_header: bool = False) -> None:
         """Open a block, or say more of the present one if it has nothing but its marks."""
         if kind == "paragraph" and self._containers:
             kind = self._containers[-1]
@@ -311,12 +314,14 @@ class _Builder:
             tuple(heading for _, heading in self._headings),
             self._tables if kind == "row" else -1,
             is_header,
+            level if kind in {"heading", "item"} else 0,
         )
         last = self.blocks[-1] if self.blocks else None
         if last and len(self.pieces) == self._shown_before and last.kind != "rule":
             kind = last.kind if kind == "paragraph" else kind
             table = self._tables if kind == "row" else -1
-            self.blocks[-1] = replace(block, kind=kind, span=last.span, table=table)
+            level = block.level if block.kind == kind else last.level
+            self.blocks[-1] = replace(block, kind=kind, span=last.span, table=table, level=level)
             return
         self.blocks.append(block)
         self.pieces.append((start, start, "\n"))
