@@ -3,14 +3,19 @@
 Each file format is read by `markdown`, `jsonl` or `csv_file`; records are stored by `ingest`.
 """
 
+import os
 import stat
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import BadZipFile, ZipFile
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.csv_file import read_csv
+from rag_resources.ingestion.exports import read_eml, read_enex, read_mbox
 from rag_resources.ingestion.jsonl import read_jsonl
 from rag_resources.ingestion.markdown import read_markdown
 from rag_resources.ingestion.source_file import (
@@ -22,6 +27,9 @@ from rag_resources.languages.messages import _
 
 __all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
 
+ARCHIVE = ".zip"
+MAX_ARCHIVE_BYTES = 2 * 1024**3
+"""Most bytes that an archive may unpack to."""
 _TEMPLATES = {"plantillas", "templates"}
 
 DEFAULT_OPTIONS = SourceOptions()
@@ -35,6 +43,9 @@ READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
     ".csv": read_csv,
+    ".eml": read_eml,
+    ".mbox": read_mbox,
+    ".enex": read_enex,
 }
 """The reader of each suffix, in lower case."""
 
@@ -65,7 +76,7 @@ def iter_source(
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             return _without_duplicates(_read_folder(path, _entries(path), options))
-        if stat.S_ISREG(mode) and _reader(path):
+        if stat.S_ISREG(mode) and (_reader(path) or path.suffix.lower() == ARCHIVE):
             path.open("rb").close()
             return _without_duplicates(_read_file(path, path.name, options))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -142,6 +153,26 @@ def _read_folder(
             yield _unreadable(name)
 
 
+def _read_archive(
+    path: Path, name: str, options: SourceOptions
+) -> Iterator[NoteRecord | RejectedRecord]:
+    """Read the notes of an export in a ZIP archive as those of a folder."""
+    try:
+        with ZipFile(path) as archive, TemporaryDirectory() as folder:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > MAX_ARCHIVE_BYTES:
+                yield RejectedRecord(printable(name), _("The archive is too large. Unpack it."))
+                return
+            for member in members:
+                unpacked = archive.extract(member, folder)
+                moment = datetime(*member.date_time, tzinfo=UTC).timestamp()
+                os.utime(unpacked, (moment, moment))
+            root = Path(folder)
+            yield from _read_folder(root, _entries(root), options)
+    except (BadZipFile, ValueError, RuntimeError, NotImplementedError):
+        yield RejectedRecord(printable(name), _("The archive is damaged or has a password."))
+
+
 def _entries(folder: Path) -> list[str]:
     """Return the entries of a folder in order, without hidden ones and templates."""
     return sorted(path.name for path in folder.iterdir() if not is_left_out(path.name))
@@ -198,6 +229,9 @@ def _refusal(path: Path, real_root: Path, options: SourceOptions) -> str:
 def _read_file(
     path: Path, name: str, options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
+    if path.suffix.lower() == ARCHIVE:
+        yield from _read_archive(path, name, options)
+        return
     reader = _reader(path)
     if reader is None:
         return

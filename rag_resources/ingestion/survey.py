@@ -18,6 +18,7 @@ from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import (
+    ARCHIVE,
     DEFAULT_OPTIONS,
     READERS,
     SourceOptions,
@@ -112,7 +113,7 @@ def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
     found = Survey()
     for name in _file_names(path):
         suffix = PurePath(name).suffix.lower()
-        (found.read if suffix in READERS else found.other)[suffix] += 1
+        (found.read if suffix in {*READERS, ARCHIVE} else found.other)[suffix] += 1
     for record in records:
         if isinstance(record, RejectedRecord):
             found.rejected_count += 1

@@ -35,7 +35,7 @@ def notes(tmp_path: Path) -> dict[str, NoteRecord]:
 
 def test_every_format_has_an_example() -> None:
     used = {Path(name).suffix for name in EXAMPLES}
-    assert set(READERS) - used == {".markdown", ".ndjson"}
+    assert set(READERS) - used == {".markdown", ".ndjson", ".eml", ".mbox", ".enex"}
     assert all(f"`{suffix}`" in PAGE for suffix in READERS)
 
 

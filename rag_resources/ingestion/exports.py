@@ -1,0 +1,141 @@
+"""Reads what mail programs and Evernote export: `.eml`, `.mbox`, `.enex`; a note per message.
+
+Pages and messages in HTML become text line by line; attachments are left out and counted.
+"""
+
+import re
+from collections.abc import Iterator
+from email import message_from_binary_file, message_from_bytes, policy
+from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
+from html.parser import HTMLParser
+from mailbox import mbox
+from typing import Any
+from xml.etree import ElementTree
+
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.records import build_note
+from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
+from rag_resources.languages.messages import _
+
+Records = Iterator[NoteRecord | RejectedRecord]
+
+_LINE = re.compile(r"blockquote|br|div|h[1-6]|hr|li|ol|p|pre|table|tr|ul")
+_PARAGRAPH = re.compile(r"h[1-6]|ol|p|table|ul")
+_UNSEEN = {"script", "style", "title"}
+_PROLOG_BYTES = 64 * 1024
+
+
+def read_eml(file: SourceFile, options: SourceOptions) -> Records:
+    """Yield the message of a file."""
+    with file.path.open("rb") as opened:
+        message = message_from_binary_file(opened, policy=policy.default)
+    yield from _message(message, file, options, file.name)
+
+
+def read_mbox(file: SourceFile, options: SourceOptions) -> Records:
+    """Yield the messages of a mailbox, in order."""
+    box = mbox(file.path, create=False)
+    try:
+        for number, key in enumerate(box.iterkeys(), start=1):
+            message = message_from_bytes(box.get_bytes(key), policy=policy.default)
+            yield from _message(message, file, options, file.at_line(number))
+    finally:
+        box.close()
+
+
+def read_enex(file: SourceFile, options: SourceOptions) -> Records:
+    """Yield the notes of an export of Evernote; one at a time is in memory."""
+    with file.path.open("rb") as opened:
+        if b"<!ENTITY" in opened.read(_PROLOG_BYTES):
+            raise InvalidRecordError(_("It is not an export of Evernote, or it is damaged."))
+        opened.seek(0)
+        try:
+            notes = (node for _event, node in ElementTree.iterparse(opened) if node.tag == "note")  # noqa: S314 - no entity is declared
+            for number, node in enumerate(notes, start=1):
+                yield from _built(_evernote(node), file, options, file.at_line(number))
+                node.clear()
+        except ElementTree.ParseError as error:
+            raise InvalidRecordError(
+                _("It is not an export of Evernote, or it is damaged.")
+            ) from error
+
+
+def _built(
+    fields: dict[str, Any], file: SourceFile, options: SourceOptions, location: str
+) -> Records:
+    try:
+        yield build_note(fields, file=file, location=location, max_bytes=options.max_note_bytes)
+    except InvalidRecordError as error:
+        yield error.rejected(location)
+
+
+def _evernote(node: ElementTree.Element) -> dict[str, Any]:
+    left_out = len(node.findall("resource"))
+    return {
+        "title": node.findtext("title") or "",
+        "content": text_of_html(node.findtext("content") or ""),
+        "created_at": node.findtext("created"),
+        "tags": [tag.text for tag in node.findall("tag") if tag.text],
+        **({"attachments": left_out} if left_out else {}),
+    }
+
+
+def _message(
+    message: EmailMessage, file: SourceFile, options: SourceOptions, location: str
+) -> Records:
+    body = message.get_body(("plain", "html"))
+    try:
+        text = str(body.get_content()) if body else ""
+        date = parsedate_to_datetime(str(message["date"])) if message["date"] else None
+    except (LookupError, ValueError, TypeError):
+        yield RejectedRecord(location, _("The message is damaged."))
+        return
+    if body and body.get_content_subtype() == "html":
+        text = text_of_html(text)
+    left_out = sum(1 for _part in message.iter_attachments())
+    fields = {
+        "id": str(message["message-id"] or "").strip("<> ") or None,
+        "title": str(message["subject"] or ""),
+        "content": text.replace("\r\n", "\n").strip("\n"),
+        "created_at": date.isoformat() if date else None,
+        **{name: str(message[name]) for name in ("from", "to", "cc") if message[name]},
+        **({"attachments": left_out} if left_out else {}),
+    }
+    yield from _built(fields, file, options, location)
+
+
+def text_of_html(html: str) -> str:
+    """Return what a page shows, a line for each paragraph, item or row; cells between tabs."""
+    shown = _Shown()
+    shown.feed(html)
+    shown.close()
+    lines = (" ".join(line.split(" ")).strip(" ") for line in "".join(shown.parts).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+class _Shown(HTMLParser):
+    """Collects the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._unseen += tag in _UNSEEN
+        if _LINE.fullmatch(tag):
+            self.parts.append("\n- " if tag == "li" else "\n")
+        elif tag in {"td", "th"} and self.parts and not self.parts[-1].endswith("\n"):
+            self.parts.append("\t")
+        elif tag == "en-todo":
+            self.parts.append("[x] " if ("checked", "true") in attrs else "[ ] ")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen -= tag in _UNSEEN and self._unseen > 0
+        if _PARAGRAPH.fullmatch(tag):
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.parts.append(re.sub(r"\s+", " ", data))
