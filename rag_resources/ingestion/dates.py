@@ -49,6 +49,7 @@ _DATES = [
         rf"{_DAY}{_BETWEEN}{_MONTH}{_BETWEEN}{_YEAR}",
         rf"(?<![^\W\d_]){_MONTH}[\s_.]+{_DAY}(?:st|nd|rd|th)?,?[\s_]+{_YEAR}",
         rf"{_YEAR}{_BETWEEN}{_MONTH}{_BETWEEN}{_DAY}",
+        rf"{_DAY}/{_NUMBER}/(?P<short>\d\d),?\s\d{{1,2}}[:.]\d\d",  # of a chat's message
         rf"{_YEAR}-?W(?P<week>0[1-9]|[1-4]\d|5[0-3])",
     )
 ]
@@ -140,7 +141,7 @@ def _in_folders(name: str) -> datetime | None:
 
 def _dated(parts: Mapping[str, str | None]) -> datetime | None:
     with suppress(ValueError):
-        year = int(parts["year"] or 0)
+        year = int(parts.get("year") or f"20{parts['short']}")
         if week := parts.get("week"):
             return datetime.fromisocalendar(year, int(week), 1).replace(tzinfo=UTC)
         name = parts.get("name")

@@ -434,6 +434,35 @@ def test_note_that_is_not_chunked_is_found_by_its_provisional_chunk(corpus: Corp
     assert set(former) <= set(corpus.fetch("SELECT chunk_id FROM chunk_embeddings"))
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    ["La coo\u00adpe\u200bra\u00adti\u00adva abre.", "cami\u006f\u0301n y cooperativa"],
+)
+def test_what_a_reader_does_not_see_hides_no_word(
+    corpus: Corpus, text: str, is_chunked: bool
+) -> None:
+    (note,) = corpus.add(text)
+    if is_chunked:
+        corpus.chunk()
+    found = corpus.pipeline().retrieve("cooperativa", config(strategy=Strategy.FULLTEXT)).results
+    assert [result.note_id for result in found] == [note]
+
+
+def test_words_and_vectors_are_of_what_a_note_shows_and_its_text_stays(corpus: Corpus) -> None:
+    text = "La vi&ntilde;a de **Mar**ta. %%No decirle nada del seguro.%% Fin."
+    corpus.add(text)
+    corpus.chunk()
+    corpus.embed()
+    searches = {
+        word: corpus.pipeline().retrieve(word, config(strategy=Strategy.FULLTEXT)).results
+        for word in ("viña", "Marta", "seguro")
+    }
+    assert [bool(found) for found in searches.values()] == [True, True, False]
+    assert searches["viña"][0].content == text
+    assert "La viña de Marta. Fin." in corpus.embedder.texts
+
+
 def test_words_alone_search_chunks_before_their_vectors_are_made(corpus: Corpus) -> None:
     """Full text needs no model: what waits for one is searched by its chunks already."""
     (note,) = corpus.add("El ascensor no funciona.")

@@ -361,6 +361,7 @@ class TestCreatedAt:
             ("2025/03-marzo/14 viernes.md", "x", "folder"),
             ("a.md", "# Acta del 14 de marzo de 2025\n\nEl 3/4/2024.", "title"),
             ("a.md", "Apunte de 14-03-2025: nada.\n\nEl 3/4/2024.", "text"),
+            ("a.txt", "14/3/25, 9:43 - Berta: El grifo gotea\n15/3/25, 9:50 - Ana: No", "text"),
         ],
     )
     def test_a_missing_date_is_found_and_its_origin_told(
