@@ -48,7 +48,7 @@ def quotation_weights() -> QuotationWeights:
 
 
 QUOTATION_VERSION = version_of(
-    "quotation-1",
+    "quotation-2",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -17,7 +17,7 @@ from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
 from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import NoteSpan, Place, places_of
-from rag_resources.core.quotation import SourcePassage, beside, columns_of
+from rag_resources.core.quotation import SourcePassage, quote_of
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Connection
@@ -65,28 +65,25 @@ def cite(
     for sentence, own in zip(sentences, quoted, strict=True):
         held = tuple(found for each in own if (found := citations[each]))
         if held:
-            cited.append(AnswerSentence(sentence.text, held, sentence.is_supported))
+            kind = sentence.is_supported, sentence.is_quotation
+            cited.append(AnswerSentence(sentence.text, held, *kind))
     return cited
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quoted:
-    """A range of a note as the search read it, with what is around it in the passage."""
+    """A range of a note as the search read it."""
 
     result: RetrievalResult
     span: Span
     text: str
-    beside: tuple[str, str]
-    columns: str
 
 
 def _quoted(result: RetrievalResult, span: Span) -> _Quoted:
     """Return a range of a result's expanded content as a range of its note."""
     first = result.start_char - result.matched_bounds[0]
     text = result.expanded_content[span.start : span.end]
-    around = beside(result.expanded_content, span)
-    columns = columns_of(result.expanded_content, span)
-    return _Quoted(result, Span(first + span.start, first + span.end), text, around, columns)
+    return _Quoted(result, Span(first + span.start, first + span.end), text)
 
 
 def _citations(connection: Connection, quoted: Sequence[_Quoted]) -> list[Citation | None]:
@@ -106,6 +103,8 @@ def _citation(
     place = result.place
     if place and (found := places_of(spans, span.start, span.end)):
         place = replace(place, places=found)
+    quote = quote_of(note.around, Span(note.start, note.start + span.length))
+    moved = span.start - note.start
     return Citation(
         result.note_id,
         span.start,
@@ -115,8 +114,11 @@ def _citation(
         result.external_id,
         result.created_at,
         place,
-        *quoted.beside,
-        quoted.columns,
+        moved + quote.span.start,
+        moved + quote.span.end,
+        quote.before,
+        quote.after,
+        quote.columns,
     )
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import ExitStack, closing
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +36,6 @@ from rag_resources.cli.search_options import (
     search_of,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.blocks import rendered
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.languages.messages import _, joined
 
@@ -46,9 +44,6 @@ if TYPE_CHECKING:
     from rag_resources.application.answers import Asked
     from rag_resources.cli.search_options import Search
     from rag_resources.core.citations import AnswerSentence, Citation
-
-SHOWN_BESIDE = 160
-"""Most characters shown of the sentence before or after a cited one."""
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -212,18 +207,10 @@ class _Page:
                 self._say(sentence)
         say("")
         say(told(_("Sources")) + ":")
-        texts = {sentence.text for sentence in asked.answer.sentences}
         for citation, number in self._numbers.items():
             say(_("[{number}] {source}").format(number=number, source=_source(citation)))
-            said = set(texts)
-            for template, text in (
-                (_("    Columns: “{text}”"), citation.columns),
-                (_("    Before: “{text}”"), citation.prefix),
-                (_("    After: “{text}”"), citation.suffix),
-            ):
-                if text and text not in said:
-                    said.add(text)
-                    say(told(template.format(text=_shortened(text))))
+            if citation.columns:
+                say(told(_("    Columns: “{text}”").format(text=citation.columns)))
         say(_("Answered by: {answerer}").format(answerer=asked.answer.answerer))
         say(_cost(asked))
         _say_how_sure(asked)
@@ -236,7 +223,7 @@ class _Page:
             str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
         )
         doubt = "" if sentence.is_supported else " " + told(_("[unverified]"))
-        say(f"{clean(rendered(sentence.text))} {marks}{doubt}")
+        say(f"{clean(sentence.marked)} {marks}{doubt}")
         sys.stdout.flush()
 
 
@@ -289,11 +276,6 @@ def _cost(asked: "Asked") -> str:
             )
         )
     return joined(" · ", parts)
-
-
-def _shortened(text: str) -> str:
-    """Return a sentence as people read it, cut at a word if it is long."""
-    return shorten(clean(rendered(text)), SHOWN_BESIDE, placeholder="…")
 
 
 def _source(citation: "Citation") -> str:

@@ -39,6 +39,7 @@ class CitedSentence:
         further: Further ranges that support it.
         is_supported: Whether its sources were found to support it; if not, they are the passages
             that the language model named.
+        is_quotation: Whether it was copied, and is shown with the block it stands in.
     """
 
     text: str
@@ -46,6 +47,7 @@ class CitedSentence:
     span: Span
     further: tuple[Source, ...] = ()
     is_supported: bool = True
+    is_quotation: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:

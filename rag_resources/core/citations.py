@@ -24,10 +24,11 @@ class Citation:
         content_sha256: Hash of the note's whole content when it was cited.
         external_id: As in `core.types.Note`.
         place: Where the range is in its document; None if the note is not a section of one.
-        prefix: The sentence before the range, or the row of a table; empty if the passage has none.
-        suffix: The one after it.
-        columns: If the range is in a row of a table, the row that names the columns; empty if the
-            passage has none.
+        quote_start: Where the block begins that is quoted with the range; see `quotation.Quote`.
+        quote_end: After its last character.
+        prefix: What the block shows before the range.
+        suffix: What it shows after it.
+        columns: If the range is in a row of a table, the names of its columns.
 
     Source of the names `prefix` and `suffix`: W3C, "Web Annotation Data Model", 2017, 4.2.4.
     """
@@ -41,6 +42,8 @@ class Citation:
     created_at: datetime | None = None
     place: DocumentPlace | None = None
     # One range is one citation, whichever passage it was found in.
+    quote_start: int = field(default=0, compare=False)
+    quote_end: int = field(default=0, compare=False)
     prefix: str = field(default="", compare=False)
     suffix: str = field(default="", compare=False)
     columns: str = field(default="", compare=False)
@@ -61,6 +64,8 @@ class Citation:
             "title": self.title,
             "createdAt": self.created_at.isoformat() if self.created_at else None,
             "place": self.place.to_json() if self.place else None,
+            "quoteStart": self.quote_start,
+            "quoteEnd": self.quote_end,
             "prefix": self.prefix,
             "suffix": self.suffix,
             "columns": self.columns,
@@ -73,11 +78,21 @@ class AnswerSentence:
 
     Attributes:
         is_supported: Whether the cited ranges were found to support it.
+        is_quotation: Whether it was copied from the note.
     """
 
     text: str
     citations: tuple[Citation, ...]
     is_supported: bool = True
+    is_quotation: bool = False
+
+    @property
+    def marked(self) -> str:
+        """The quoted block with the sentence between `**`; a sentence that is its own as it is."""
+        first = self.citations[0]
+        if not self.is_quotation or not (first.prefix or first.suffix):
+            return self.text
+        return "\n".join(filter(None, (first.prefix, f"**{self.text}**", first.suffix)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""

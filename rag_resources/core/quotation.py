@@ -5,7 +5,7 @@ passages belongs in `answers.citing`.
 """
 
 import math
-import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +14,20 @@ from functools import lru_cache
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_resources.core.answers import Answer, CitedSentence
+from rag_resources.core.blocks import NoteBlock, read
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 from rag_resources.core.types import Windows
 from rag_resources.core.wording import stems
 
 _KEPT_TEXTS = 2_000
-_CELLS = "|"
-_MARKDOWN_HEADING = re.compile(r"#{1,6} ")
-_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
-_TABLE_RULE = re.compile(r"[\s|:+-]+")
-_DIGIT = re.compile(r"\d")
+_TITLES = ("heading", "rule")
+_ANNOUNCED = ("item", "code")
+_FOLLOWING = [[kind] for kind in _ANNOUNCED]
+_CLOSING = " \t\r\n*_"
+
+MOST_CHARS = 600
+"""Longest quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +145,95 @@ def quote(ranked: Sequence[RankedSentence], weights: QuotationWeights) -> Answer
     floor = weights.close * ranked[0].score
     return Answer(
         tuple(
-            CitedSentence(own.text, own.passage + 1, own.span)
+            CitedSentence(own.text, own.passage + 1, own.span, is_quotation=True)
             for own in ranked[:2]
             if own.score >= floor
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The block that a sentence of a note stands in, as it is quoted.
+
+    Attributes:
+        span: In the note's text; it covers the sentence, unless that is longer than a quote.
+        before: What a reader of the rendered note sees of it before the sentence.
+        sentence: The sentence.
+        after: What comes after it.
+        columns: For the row of a table, the names of its columns.
+    """
+
+    span: Span
+    before: str
+    sentence: str
+    after: str
+    columns: str = ""
+
+
+def quote_of(text: str, sentence: Span) -> Quote:
+    """Return the block around a sentence: a paragraph, list, code, row or message.
+
+    A list or code comes with the line above that announces it. A long block is cut to the
+    sentences around this one, `MOST_CHARS` at most.
+
+    Args:
+        text: Of a note.
+        sentence: A range of it.
+    """
+    reading = read(text)
+    blocks = [block for block in reading.blocks if text[block.span.start : block.span.end].strip()]
+    place = bisect_right(blocks, sentence.start, key=lambda block: block.span.start) - 1
+    whole = _whole(text, blocks, place) if place >= 0 else sentence
+    span = _cut_around(text, whole, sentence)
+    end = min(sentence.end, span.end)
+    return Quote(
+        span,
+        reading.rendered(span.start, sentence.start),
+        reading.rendered(sentence.start, end),
+        reading.rendered(end, span.end),
+        reading.columns_at(sentence.start),
+    )
+
+
+def _whole(text: str, blocks: Sequence[NoteBlock], place: int) -> Span:
+    """Return the range of a block with those that belong to it."""
+
+    def announces(number: int) -> bool:
+        block = blocks[number] if number >= 0 else blocks[place]
+        shown = text[block.span.start : block.span.end].rstrip(_CLOSING)
+        return block.kind not in _ANNOUNCED and shown.endswith(":")
+
+    first = last = place
+    if announces(place) and [own.kind for own in blocks[place + 1 : place + 2]] in _FOLLOWING:
+        first = last = place + 1
+    if blocks[last].kind == "item":
+        while last + 1 < len(blocks) and blocks[last + 1].kind == "item":
+            last += 1
+        while first > 0 and blocks[first - 1].kind == "item":
+            first -= 1
+    if blocks[last].kind in _ANNOUNCED and announces(first - 1):
+        first = max(0, first - 1)
+    return Span(blocks[first].span.start, blocks[last].span.end)
+
+
+def _cut_around(text: str, whole: Span, sentence: Span) -> Span:
+    """Return the longest run of a range's sentences around one that is no longer than a quote."""
+    near = Span(max(whole.start, sentence.start - MOST_CHARS), whole.end)
+    units = [
+        Span(whole.start + own.start, whole.start + own.end)
+        for own in sentences(text[whole.start : whole.end])
+    ]
+    starts = [own.start for own in units if near.start <= own.start < sentence.start]
+    ends = [own.end for own in units if sentence.end < own.end <= near.start + 2 * MOST_CHARS]
+    runs = (
+        Span(start, end)
+        for start in (*starts, sentence.start)
+        for end in (sentence.end, *ends)
+        if end - start <= MOST_CHARS
+    )
+    cut = Span(sentence.start, min(sentence.end, sentence.start + MOST_CHARS))
+    return max(runs, key=lambda run: run.length, default=cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +256,15 @@ def _candidates(passages: Sequence[SourcePassage]) -> list[_Candidate]:
         headings = {" ".join(own.split()) for own in passage.headings}
         above = _stems(" ".join(headings))
         own = _sentences(passage.text)
-        texts = [" ".join(passage.text[span.start : span.end].split()) for span, _ in own]
-        for place, ((span, names_columns), text) in enumerate(zip(own, texts, strict=True)):
+        for place, (span, text, is_title) in enumerate(own):
             over = [each.score for each in passage.windows if each.overlaps(span)]
             if passage.windows and not over:
                 continue
-            near = above.union(*map(_stems, texts[max(0, place - 1) : place + 2]))
-            made = _Candidate(index, span, text, max(over, default=0.0), _stems(text), near)
-            is_title = names_columns or text in headings or _MARKDOWN_HEADING.match(text)
-            (titles if is_title else found).setdefault(text, made)
+            beside = (_stems(each) for _span, each, _ in own[max(0, place - 1) : place + 2])
+            made = _Candidate(
+                index, span, text, max(over, default=0.0), _stems(text), above.union(*beside)
+            )
+            (titles if is_title or text in headings else found).setdefault(text, made)
     return list((found or titles).values())
 
 
@@ -186,67 +273,13 @@ def _stems(text: str) -> frozenset[str]:
     return stems(text)
 
 
-def beside(text: str, span: Span) -> tuple[str, str]:
-    """Return the sentences, or rows of a table, before and after a range of a text, on one line.
-
-    Each is empty if there is none. The line of dashes in a table is no row.
-    """
-    units = [
-        own for own, _ in _sentences(text) if not _TABLE_RULE.fullmatch(text[own.start : own.end])
-    ]
-    before = [own for own in units if own.end <= span.start][-1:]
-    after = [own for own in units if own.start >= span.end][:1]
-    first, last = (" ".join(_cut(text, own).split()) for own in (before, after))
-    return first, last
-
-
-def columns_of(text: str, span: Span) -> str:
-    """Return the row that names the columns of a range in the row of a table, on one line.
-
-    It is empty if the range is no such row, or is that row itself.
-    """
-    if _CELLS not in text[span.start : span.end]:
-        return ""
-    start = span.start
-    for own, names_columns in reversed(_sentences(text)):
-        if own.end > start:
-            continue
-        row = text[own.start : own.end]
-        if text.count("\n", own.end, start) > 1 or _CELLS not in row:
-            break
-        if names_columns and not _TABLE_RULE.fullmatch(row):
-            return " ".join(row.split())
-        start = own.start
-    return ""
-
-
-def _cut(text: str, spans: Sequence[Span]) -> str:
-    return " ".join(text[own.start : own.end] for own in spans)
-
-
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _sentences(text: str) -> tuple[tuple[Span, bool], ...]:
-    """Return the sentences of a text, or a table's rows, and which of them name columns."""
-    found: list[tuple[Span, bool]] = []
-    for span in sentences(text):
-        lines = [
-            Span(span.start + line.start(), span.start + line.end())
-            for line in _LINE.finditer(text[span.start : span.end])
-        ]
-        rows = [text[line.start : line.end] for line in lines]
-        if all(_CELLS in row for row in rows):
-            heads = _header_rows(rows)
-            found += [(line, place < heads) for place, line in enumerate(lines)]
-        else:
-            found.append((span, False))
-    return tuple(found)
-
-
-def _header_rows(rows: Sequence[str]) -> int:
-    """Return how many of a table's first rows only name its columns.
-
-    Those are a row and the line of dashes below it, or a row without digits above rows with some.
-    """
-    if len(rows) > 1 and _TABLE_RULE.fullmatch(rows[1]):
-        return 2
-    return int(not _DIGIT.search(rows[0]) and any(_DIGIT.search(row) for row in rows[1:]))
+def _sentences(text: str) -> tuple[tuple[Span, str, bool], ...]:
+    """Return the sentences of a text as they are shown, and which are headings or name columns."""
+    reading = read(text)
+    titles = [own.span for own in reading.blocks if own.kind in _TITLES or own.is_header]
+    return tuple(
+        (span, shown, any(own.overlaps(span) for own in titles))
+        for span in sentences(text)
+        if (shown := " ".join(reading.rendered(span.start, span.end).split()))
+    )

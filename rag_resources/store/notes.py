@@ -93,6 +93,11 @@ class StoredNote:
     metadata: Mapping[str, Any]
 
 
+_CHARS_BEFORE = 6_000
+_CHARS_AFTER = 1_500
+"""Characters read around a cited range: its block, and the columns of a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class CitedNote:
     """A range of a stored note.
@@ -100,10 +105,14 @@ class CitedNote:
     Attributes:
         text: The characters of the range; fewer if the note is shorter by now.
         content_sha256: Hash of the note's whole content.
+        around: The range with the characters before and after it.
+        start: Where the range begins in `around`.
     """
 
     text: str
     content_sha256: bytes
+    around: str
+    start: int
 
 
 def note_id(tenant: str, source: str, external_id: str) -> UUID:
@@ -281,9 +290,12 @@ def fetch_cited(
         note_ids=[note_id for note_id, _, _ in ranges],
         starts=[start for _, start, _ in ranges],
         ends=[end for _, _, end in ranges],
+        before=_CHARS_BEFORE,
+        after=_CHARS_AFTER,
     )
     for row in rows:
-        found[row.number - 1] = CitedNote(row.text, bytes(row.content_sha256))
+        start = min(ranges[row.number - 1][1], _CHARS_BEFORE)
+        found[row.number - 1] = CitedNote(row.text, bytes(row.content_sha256), row.around, start)
     return found
 
 

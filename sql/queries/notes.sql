@@ -301,10 +301,14 @@ ORDER BY n.created_at DESC, n.id;
 -- name: fetch_cited
 -- The characters of ranges of notes as they are now; an expired note is gone.
 -- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
--- returns: number int (of the range, from 1), text, content_sha256 bytea
+--          before int, after int (characters read around each)
+-- returns: number int (of the range, from 1), text, around text, content_sha256 bytea
 -- index:   notes_pkey
 SELECT
     f.number, substr(n.content, f.first + 1, f.last - f.first) AS text,
+    substr(
+        n.content, greatest(f.first - :before, 0) + 1, least(f.first, :before) + f.last - f.first + :after
+    ) AS around,
     n.content_sha256
 FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
 INNER JOIN notes AS n ON n.id = f.note_id

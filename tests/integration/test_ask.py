@@ -203,13 +203,9 @@ def test_the_command_shows_sentences_numbers_and_sources(
     shown = ask(QUESTION)
     assert shown.code == 0, shown.err
     start = CONTENT.index(COST)
-    assert f"{COST} ¹" in shown.out
+    assert "\n".join((BESIDE_COST[0], f"**{COST}**", f"{BESIDE_COST[1]} ¹")) in shown.out
     assert "Fuentes:\n[1] El taller · 12 ene 2025" in shown.out
     assert f"caracteres {start}–{start + len(COST)}" in shown.out
-    for template, text in zip(
-        (_("    Before: “{text}”"), _("    After: “{text}”")), BESIDE_COST, strict=True
-    ):
-        assert (template.format(text=text) in shown.out) == bool(text)
     assert (
         _(
             "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
@@ -315,7 +311,7 @@ def test_the_command_asks_a_model_and_tells_what_goes_wrong(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     dead = ask()
     assert dead.code == 0
-    assert "no responde en http://127.0.0.1:9/v1" in dead.out + dead.err
+    assert "no responde. Comprueba" in dead.out + dead.err
 
 
 def test_who_leaves_an_answer_ends_the_models_work(

@@ -7,15 +7,16 @@ import pytest
 
 from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.core.answers import Answer
+from rag_resources.core.blocks import rendered
 from rag_resources.core.quotation import (
     QuotationWeights,
     RankedSentence,
     SourcePassage,
-    beside,
-    columns_of,
     quote,
+    quote_of,
     rank_sentences,
 )
+from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 from rag_resources.core.types import ScoredSpan
 from rag_resources.core.wording import stems
@@ -117,16 +118,14 @@ def test_a_heading_names_what_is_asked_for_and_does_not_answer_it(passage: Sourc
 
 def test_a_heading_answers_if_there_is_nothing_else() -> None:
     alone = SourcePassage("# Cuota del gimnasio: 45 euros")
-    assert list(ranked("¿Qué hay de la cuota?", alone)) == ["# Cuota del gimnasio: 45 euros"]
+    assert list(ranked("¿Qué hay de la cuota?", alone)) == ["Cuota del gimnasio: 45 euros"]
 
 
 @pytest.mark.parametrize(
     ("table", "rows"),
     [
-        ("Plaza | Euros al mes\nMoto | 31\nFurgoneta | 82", ["Moto | 31", "Furgoneta | 82"]),
-        ("| Obra | Fin |\n|---|:-:|\n| Lonja | mayo |", ["| Lonja | mayo |"]),
-        ("Conserje | Benito\nPortera | Amparo", ["Conserje | Benito", "Portera | Amparo"]),
-        ("Son estas.\n\nMoto | 31\nFurgoneta | 82", ["Son estas.", "Moto | 31", "Furgoneta | 82"]),
+        ("| Obra | Fin |\n|---|:-:|\n| Lonja | mayo |\n| Eco | |", ["Lonja | mayo", "Eco |"]),
+        ("Son estas.\n\n| Obra |\n|---|\n| Moto |", ["Son estas.", "Moto"]),
         ("Moto | Furgoneta", ["Moto | Furgoneta"]),
     ],
 )
@@ -135,7 +134,7 @@ def test_a_row_of_a_table_is_a_sentence_unless_it_names_the_columns(
 ) -> None:
     found = ranked("¿Y eso?", SourcePassage(table))
     assert list(found) == rows
-    assert all(table[own.span.start : own.span.end] == own.text for own in found.values())
+    assert all(rendered(table[own.span.start : own.span.end]) for own in found.values())
 
 
 def test_a_second_sentence_is_quoted_only_if_it_is_about_as_good() -> None:
@@ -184,31 +183,48 @@ def test_a_question_in_another_language_is_answered_by_names(language: str, ques
     assert stems(question, language) >= {"marc"}
 
 
-def test_what_is_beside_a_sentence_is_a_sentence_or_a_row_of_a_table() -> None:
-    text = "Nadie sabía\ndónde estaba. Cuelga en recepción.\n\nObra | Fin\nLonja | mayo"
-    cuelga = text.index("Cuelga")
-    end = text.index("\n\n")
-    assert beside(text, Span(cuelga, end)) == ("Nadie sabía dónde estaba.", "Obra | Fin")
-    assert beside(text, Span(0, cuelga - 1)) == ("", "Cuelga en recepción.")
-    lonja = text.index("Lonja")
-    assert beside(text, Span(lonja, len(text))) == ("Obra | Fin", "")
+LONG = "Uno dos tres. " * 60 + "El loro es *Paco*. " + "Cuatro cinco. " * 60
 
 
 @pytest.mark.parametrize(
-    ("text", "row", "columns"),
+    ("text", "sentence", "before", "after", "columns"),
     [
-        ("Prueba | Precio\nAnalítica | 31 €\nEco | 45 €\n\nMás.", "Eco | 45 €", "Prueba | Precio"),
-        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Lonja | mayo |", "| Obra | Fin |"),
-        ("| Obra | Fin |\n|---|---|\n| Lonja | mayo |", "| Obra | Fin |", ""),
-        ("Prueba | Precio\nEco | 45 €\n\nMoto | azul", "Moto | azul", ""),
-        ("Prueba | Precio\nEco | 45 €\n\nDespués.", "Después.", ""),
-        ("Portera | Amparo\nConserje | Benito", "Conserje | Benito", ""),
+        ("Uno.\n\nDos tres. *Cuatro* cinco.\nSeis.", "*Cuatro* cinco.", "Dos tres.", "Seis.", ""),
+        ("Pide:\n\n- DNI\n- Nómina\n\nFin.", "Pide:", "", "DNI\nNómina", ""),
+        ("Antes.\n\nPide:\n- DNI\n- Nómina\n\nFin.", "Nómina", "Pide:\nDNI", "", ""),
+        ("Es este:\n\n```\ncopia.sh\n```\n\nFin.", "copia.sh", "Es este:", "", ""),
+        ("Es este:\n\n```\ncopia.sh\n```\n\nFin.", "Es este:", "", "copia.sh", ""),
+        ("Es así:\n\nOtro párrafo.", "Es así:", "", "", ""),
+        ("| A | B | C |\n|-|-|-|\n| x | | z |\n| y | w | |", "| x | | z |", "", "", "A | B | C"),
+        (
+            "1/3/26, 10:15 - Eva: ¿Bici?\n1/3/26, 10:16 - Leo: 80 €",
+            "80 €",
+            "1/3/26, 10:16 - Leo:",
+            "",
+            "",
+        ),
     ],
 )
-def test_the_row_that_names_the_columns_of_a_row_is_found(
-    text: str, row: str, columns: str
+def test_a_sentence_is_quoted_with_its_block(
+    text: str, sentence: str, before: str, after: str, columns: str
 ) -> None:
-    start = text.index(row)
-    span = Span(start, start + len(row))
-    assert columns_of(text, span) == columns
-    assert "---" not in "".join(beside(text, span))
+    start = text.rindex(sentence)
+    quote = quote_of(text, Span(start, start + len(sentence)))
+    assert (quote.before, quote.after, quote.columns) == (before, after, columns)
+    assert quote.span.start <= start
+    assert quote.span.end >= start + len(sentence)
+
+
+def test_an_empty_cell_keeps_its_place_in_a_row() -> None:
+    text = "| A | B | C |\n|-|-|-|\n| x | | z |"
+    start = text.index("| x")
+    assert quote_of(text, Span(start, len(text))).sentence.split("|")[1].strip() == ""
+
+
+@pytest.mark.parametrize("text", [LONG, "x" * 900, "- uno\n" * 300])
+def test_a_quote_is_short_and_holds_its_sentence(text: str) -> None:
+    for sentence in sentences(text):
+        quote = quote_of(text, sentence)
+        assert quote.span.length <= 600
+        assert quote.span.start <= sentence.start
+        assert quote.span.end == sentence.end or quote.span.end >= min(sentence.end, 600)
