@@ -22,10 +22,6 @@ from rag_assets.evaluation.configuration_files import (
     build_configuration_files_sensor,
     build_configurations_check,
 )
-from rag_assets.evaluation.requested import (
-    build_requested_evaluations_sensor,
-    requested_evaluations_job,
-)
 from rag_assets.graph.assets import build_graph_asset
 from rag_assets.graph.checks import build_completeness_check
 from rag_assets.indexing.assets import build_chunks_asset
@@ -115,7 +111,6 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             purge_expired_job,
             archive_evaluations_job,
             compare_job,
-            requested_evaluations_job,
             rollback_immediate_job,
             rollback_partial_job,
             rollback_promotion_job,
@@ -134,7 +129,6 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             build_waiting_notes_sensor(settings),
             build_new_documents_sensor(settings),
             build_uploaded_documents_sensor(settings),
-            build_requested_evaluations_sensor(settings),
             build_outside_runs_sensor(configured),
             build_configuration_files_sensor(configured),
             failed_runs,

@@ -206,7 +206,7 @@ class Settings(BaseSettings):
         jwt_role_claim: The claim that names the role, or a list of roles.
         query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
         query_topk_max: Most passages that it returns.
-        query_similarity_threshold: Its lowest cosine; None uses the model's own threshold.
+        query_similarity_threshold: Its lowest score.
         query_mode: Its retrieval strategy.
         log_level: The least severe records that the API and runs write. Those of `debug` have
             filters, scores and questions.
@@ -274,9 +274,9 @@ class Settings(BaseSettings):
     jwt_tenant_claim: str = Field("tenant", min_length=1, max_length=200)
     jwt_role_claim: str = Field("role", min_length=1, max_length=200)
     query_topk_default: int = Field(5, ge=1, le=50)
-    query_topk_max: int = Field(50, ge=1, le=50)
-    query_similarity_threshold: OptionalShare = None
-    query_mode: Literal["semantic", "fulltext", "hybrid"] = "hybrid"
+    query_topk_max: int = Field(10, ge=1, le=50)
+    query_similarity_threshold: float = Field(0.6, ge=0, le=1)
+    query_mode: Literal["semantic", "hybrid"] = "hybrid"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")

@@ -163,7 +163,7 @@ def results_markdown(response: RetrievalResponse, language: str) -> str:
 
 def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...]:
     date = day(result.created_at, language) if result.created_at else ""
-    found = [result.retrieval_method]
+    found = ["+".join(result.lists)]
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(_("fusion {before:.3f}, re-ranking {score:.3f}").format(**scores))

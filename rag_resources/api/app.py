@@ -1,6 +1,7 @@
 """Builds the HTTP application from settings."""
 
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from threading import Event, Thread
 from typing import Any
@@ -77,6 +78,7 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.tenants = tenants
         app.state.admission = admission
         app.state.door = Door(settings, tenants.own.application)
+        app.state.measuring = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
         app.state.mcp = mcp.build_sessions(settings)
@@ -89,6 +91,7 @@ def build_app(settings: Settings) -> FastAPI:
             stopping.set()
             await anyio.to_thread.run_sync(warming.join)
             await anyio.to_thread.run_sync(admission.close)
+            app.state.measuring.shutdown(wait=False, cancel_futures=True)
             await anyio.to_thread.run_sync(tenants.close)
 
     app = FastAPI(

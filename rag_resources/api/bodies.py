@@ -1,21 +1,31 @@
 """The bodies of requests and answers, in camelCase; the OpenAPI schema is made from them."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
-from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.configuration import Strategy
+from rag_resources.core.filters import RetrievalFilters, ShortText
 from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.store.evaluation_requests import EvaluationRequest
 
 
 class Body(BaseModel):
     """A request: unknown fields are refused by name."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        alias_generator=to_camel,
+        frozen=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
 MOST_TURNS = 20
 """Most earlier turns of a conversation that are used."""
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
@@ -37,12 +47,80 @@ class FiltersInCamelCase(RetrievalFilters):
         return RetrievalFilters.model_validate(self.model_dump())
 
 
+class Depths(Body):
+    """How many passages each stage passes on."""
+
+    retrieval: int | None = None
+    reranking: int | None = None
+    final: Annotated[int, Field(ge=1, le=50)] | None = None
+
+
+class HybridSearch(Body):
+    """How the lists of both kinds of search are fused; `rrfK` means reciprocal rank fusion."""
+
+    enabled: StrictBool | None = None
+    rrf_k: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    semantic_weight: Share | None = None
+    fulltext_weight: Share | None = None
+
+
+class Switch(Body):
+    """A stage that may be switched off; more fields of it as in a configuration's file."""
+
+    model_config = ConfigDict(extra="allow")
+
+    enabled: StrictBool | None = None
+
+
+class QueryTransformation(Body):
+    """What is searched besides the question itself."""
+
+    enabled: StrictBool | None = None
+    enable_hyde: StrictBool | None = Field(None, alias="enableHyDE")
+
+
+class SearchConfig(Body):
+    """Changes of a configuration; every other field of one may be given as in its file."""
+
+    model_config = ConfigDict(extra="allow")
+
+    strategy: Strategy | None = None
+    top_k: Depths | None = None
+    hybrid_search: HybridSearch | None = None
+    reranking: Switch | None = None
+    query_transformation: QueryTransformation | None = None
+
+    def overrides(self) -> dict[str, Any]:
+        """Return the changes by the names of a configuration."""
+        changes = self.model_dump(exclude_none=True, mode="json")
+        hybrid = changes.pop("hybrid_search", {})
+        transformed = changes.pop("query_transformation", {})
+        if "enable_hyde" in transformed:
+            transformed["hyde"] = transformed.pop("enable_hyde")
+        if transformed:
+            changes["transformation"] = transformed | changes.get("transformation", {})
+        if "rrf_k" in hybrid:
+            changes["fusion"] = {"method": "rrf", "rank_constant": hybrid["rrf_k"]}
+        if hybrid.get("enabled") is False:
+            changes.setdefault("strategy", "semantic")
+        weights = {
+            "vectors": hybrid.get("semantic_weight"),
+            "words": hybrid.get("fulltext_weight"),
+        }
+        return (
+            changes | {"weights": weights}
+            if any(each is not None for each in weights.values())
+            else changes
+        )
+
+
 class Search(Body):
     """A question, and how to search.
 
     Attributes:
         configuration: Name of a configuration; by default the one that serves.
-        config: Fields of it to change, at any depth, named as in its file.
+        strategy: How it is searched; as `config.strategy`.
+        config: Fields of it to change, at any depth.
         top_k: Number of passages.
         filters: Conditions on the notes, as in `RetrievalFilters`, in camelCase.
         language: Of the question and of what is said about it. With `auto` the question is read in
@@ -51,10 +129,16 @@ class Search(Body):
 
     query: Question
     configuration: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    config: dict[str, Any] = {}
+    strategy: Strategy | None = None
+    config: SearchConfig = SearchConfig()
     top_k: Annotated[int, Field(ge=1, le=50, strict=True)] | None = None
     filters: FiltersInCamelCase | None = None
     language: Literal["es", "fr", "en", "auto"] | None = None
+
+    def overrides(self) -> dict[str, Any]:
+        """Return the changes of the configuration."""
+        strategy = {"strategy": self.strategy.value} if self.strategy else {}
+        return self.config.overrides() | strategy
 
 
 class AnswerRequest(Search):
@@ -86,7 +170,8 @@ class QueryRequest(Body):
     query: Question
     top_k: Annotated[int, Field(ge=1, strict=True)] | None = None
     source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    tags: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field((), max_length=20)
+    tags: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=20)] | None = None
+    document_id: UUID | None = None
     similarity_threshold: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
 
 
@@ -103,6 +188,8 @@ class EvaluationBody(Body):
     """What to measure: a configuration by its name; by default the one that serves."""
 
     configuration: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    config: SearchConfig = SearchConfig()
+    category: Literal["factual", "causal", "temporal", "comparative", "multi-part"] | None = None
 
 
 class ChatMessage(BaseModel):
@@ -164,7 +251,9 @@ class GoldenFile(Body):
 class Written(BaseModel):
     """An answer, or a part of one."""
 
-    model_config = ConfigDict(alias_generator=to_camel)
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
 
 
 class Bounds(Written):
@@ -177,13 +266,14 @@ class Bounds(Written):
 class ResultMetadata(Written):
     """How a passage was found; one of a document has more."""
 
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+    model_config = ConfigDict(extra="allow")
 
     chunk_index: int
     matched_chunk_bounds: Bounds
     start_char: int
     end_char: int
-    retrieval_method: str
+    retrieval_method: Literal["semantic", "fulltext", "hybrid", "graph"]
+    lists: list[str]
     original_score: float
     rerank_score: float | None
     causal_path: list[str] | None
@@ -199,14 +289,16 @@ class Result(Written):
     created_at: str | None
     content: str
     expanded_content: str
-    score: Annotated[float, Field(ge=0, le=1)]
+    score: Share
     metadata: ResultMetadata
 
 
 class SearchMetadata(Written):
     """How a question was searched."""
 
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+    query: str
+
+    model_config = ConfigDict(extra="allow")
 
     configuration: str | None
     promoted: bool
@@ -223,17 +315,35 @@ class SearchMetadata(Written):
 class Found(Written):
     """The answer to a search."""
 
-    query: str
     results: list[Result]
     metadata: SearchMetadata
     confidence: dict[str, Any] | None
     message: str | None = None
 
 
+class QueryResult(Written):
+    """A passage, and the document or note it is of; its score is compared with the threshold."""
+
+    document_id: UUID
+    title: str
+    chunk_index: int
+    snippet: str
+    score: Share
+    source: str | None = None
+    tags: list[str] | None = None
+
+
+class QueryResults(Written):
+    """The answer to a query, best first."""
+
+    results: list[QueryResult]
+    message: str | None = None
+
+
 class DocumentRow(Written):
     """A document: what it is, and how far it is in each stage."""
 
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+    model_config = ConfigDict(extra="allow")
 
     id: UUID
     title: str
@@ -249,15 +359,47 @@ class DocumentRows(Written):
     total: int
 
 
+class EvaluationMetrics(Written):
+    """What was measured; null what nothing could judge. Latencies in milliseconds."""
+
+    hit_rate_k1: Share
+    hit_rate_k3: Share
+    hit_rate_k5: Share
+    hit_rate_k10: Share
+    mrr: Share
+    faithfulness: Share | None
+    answer_relevance: Share | None
+    latency_p50: float
+    latency_p95: float
+    latency_p99: float
+
+
+class Evaluated(Written):
+    """A finished evaluation, to whoever asked for it."""
+
+    evaluation_id: UUID
+    config_hash: str
+    metrics: EvaluationMetrics
+    total_queries: int
+    timestamp: datetime
+
+
 class EvaluationRow(Written):
     """A finished evaluation: its metrics and what it was measured on."""
-
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
 
     id: UUID
     configuration: str
     config_hash: str
-    created_at: str
+    config: dict[str, Any]
+    model: str
+    golden_hash: str
+    gate: str
+    metrics: EvaluationMetrics
+    served_hit_rate: float
+    breakdown: dict[str, dict[str, float]]
+    total_queries: int
+    failed_queries: int
+    timestamp: datetime
 
 
 class Evaluations(Written):
@@ -269,7 +411,7 @@ class Evaluations(Written):
 class Note(Written):
     """A note; `documentId` and `headings` if it is a section of a document."""
 
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+    model_config = ConfigDict(extra="allow")
 
     id: UUID
     external_id: str
@@ -311,16 +453,7 @@ class FeedbackRow(Written):
     comment: str | None
 
 
-class RequestedEvaluation(Written):
+class RequestedEvaluation(EvaluationRequest):
     """An evaluation that was asked for; `evaluation` once it is done."""
 
-    id: UUID
-    configuration: str
-    state: Literal["queued", "running", "done", "failed"]
-    requested_at: str
-    started_at: str | None
-    finished_at: str | None
-    attempts: int
-    evaluation_id: UUID | None
-    error: str | None
     evaluation: EvaluationRow | None = None

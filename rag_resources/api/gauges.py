@@ -77,10 +77,6 @@ class _Now(Collector):
         yield _single("rag_pending_uploads", "Uploaded documents that nobody has read", uploads)
 
     def _evaluations(self) -> Iterator[GaugeMetricFamily]:
-        requested = self._application.evaluation_requests.count_open()
-        yield _single(
-            "rag_evaluation_requests_open", "Requested evaluations that are not made", requested
-        )
         families = {
             name: GaugeMetricFamily(name, words, labels=["configuration"])
             for name, words in (

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_resources.api.language import preferred_language
 from rag_resources.api.metrics import DURATION, REQUESTS
-from rag_resources.api.problems import ProblemError, problem_response
+from rag_resources.api.problems import INTERNAL, ProblemError, problem_response
 from rag_resources.languages.messages import _
 
 MAX_BODY_KB = 1_024
@@ -84,7 +84,7 @@ class _Exchange:
                 await self._refuse(
                     ProblemError(
                         HTTPStatus.INTERNAL_SERVER_ERROR,
-                        _("Internal server error. Please try again later."),
+                        INTERNAL,
                     )
                 )
             finally:

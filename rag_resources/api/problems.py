@@ -64,6 +64,9 @@ _TITLES: Mapping[HTTPStatus, Text] = {
 }
 """What is wrong in general; a status that only FastAPI answers with keeps its own phrase."""
 
+INVALID = _("Invalid parameters")
+TIMED_OUT = _("Timed out")
+INTERNAL = _("Internal server error")
 _log = structlog.get_logger()
 
 
@@ -91,6 +94,11 @@ class ProblemError(Exception):
         self.headers = headers
 
 
+def invalid(*details: str) -> ProblemError:
+    """Return the problem of invalid parameters."""
+    return ProblemError(HTTPStatus.BAD_REQUEST, INVALID, details)
+
+
 def later(message: Any, *, seconds: int = RETRY_AFTER_S, status: HTTPStatus) -> ProblemError:
     """Return the problem that tells a caller to retry later; the message may name `{seconds}`."""
     return ProblemError(
@@ -104,23 +112,19 @@ def problem_of(error: RagError) -> ProblemError:
     Messages about the database name its address, which only the operator may see.
     """
     if isinstance(error, ProblemsError):
-        return ProblemError(HTTPStatus.BAD_REQUEST, error.headline, error.problems)
+        return invalid(*(error.problems or [error.headline]))
     if isinstance(error, ConflictError):
         return ProblemError(HTTPStatus.CONFLICT, error.message)
     if isinstance(error, InvalidInputError):
-        return ProblemError(HTTPStatus.BAD_REQUEST, error.message)
+        return invalid(error.message)
     if isinstance(error, DeadlineExceededError):
-        return ProblemError(
-            HTTPStatus.GATEWAY_TIMEOUT, _("The answer did not come in time. Please try again.")
-        )
+        return ProblemError(HTTPStatus.GATEWAY_TIMEOUT, TIMED_OUT)
     if isinstance(error, DatabaseError | DependencyOpenError | ProviderError):
         return later(
             _("The database is not available. Please try again later."),
             status=HTTPStatus.SERVICE_UNAVAILABLE,
         )
-    return ProblemError(
-        HTTPStatus.INTERNAL_SERVER_ERROR, _("Internal server error. Please try again later.")
-    )
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL)
 
 
 def problem_response(
@@ -132,8 +136,8 @@ def problem_response(
         "type": "about:blank",
         "title": render(_TITLES.get(problem.status, problem.status.phrase), language),
         "status": int(problem.status),
-        "detail": "\n  - ".join([message, *details]),
-        "error": message.rstrip(": \u00a0"),
+        "detail": ":\n  - ".join([message, "\n  - ".join(details)]) if details else message,
+        "error": message,
         "details": details,
     }
     if request_id:
@@ -150,7 +154,7 @@ def invalid_request(details: Sequence[Any], model: type[BaseModel] | None = None
         model: The body's model; with it, the known names are listed beside an unknown one.
     """
     described = [_described(each, model) for each in details]
-    return ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), described)
+    return invalid(*described)
 
 
 def _described(detail: Any, model: type[BaseModel] | None) -> str:
@@ -205,7 +209,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
         if name not in known
     ]
     if problems:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), problems)
+        raise invalid(*problems)
 
 
 def _lacks_an_id(request: Request) -> bool:
@@ -240,11 +244,7 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemError:
         ).format(path=path, method=shown(request.method), allowed=allowed or "–")
         return ProblemError(status, message, headers={"Allow": allowed})
     is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    message = (
-        _("Internal server error. Please try again later.")
-        if is_ours
-        else _("The request is not valid:")
-    )
+    message = INTERNAL if is_ours else INVALID
     return ProblemError(status, message, headers=error.headers)
 
 

@@ -1,6 +1,7 @@
 """Searches and answers on behalf of a caller."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import closing
@@ -15,21 +16,28 @@ from rag_resources.api.bodies import Search
 from rag_resources.api.identity import Caller
 from rag_resources.api.language import question_language
 from rag_resources.api.metrics import count_retrieval
-from rag_resources.api.problems import ProblemError
+from rag_resources.api.problems import TIMED_OUT, ProblemError
 from rag_resources.api.tenants import Tenants
 from rag_resources.application import Application
 from rag_resources.application.answers import Asked
 from rag_resources.application.wiring import Answered
 from rag_resources.core.citations import AnswerSentence
 from rag_resources.core.types import RetrievalResponse
+from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.messages import _, render
 from rag_resources.resilience.deadlines import while_waited_for
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import left_out_in_words
+from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.telemetry import continued
 
 ResultT = TypeVar("ResultT")
 
+_STAGE_NAMES = {
+    "transform": "queryTransformation",
+    "rerank": "reranking",
+    "expand": "contextExpansion",
+}
 _LOOK_EVERY_S = 0.25
 """Interval of the checks whether the caller is still connected."""
 
@@ -56,7 +64,7 @@ async def searched(
     admission: Admission = request.app.state.admission
     arguments = {
         "configuration": body.configuration,
-        "overrides": body.config,
+        "overrides": body.overrides(),
         "top_k": body.top_k,
         "filters": caller.within(body.filters.as_filters() if body.filters else None),
         "language": question_language(body),
@@ -77,7 +85,7 @@ def found_as_json(answered: Answered, language: str) -> dict[str, Any]:
     """
     response = answered.response.reworded(lambda text: render(text, language))
     count_retrieval(response)
-    _require_searched(response)
+    require_searched(response)
     written = response.to_json()
     metadata = {
         name: written[name]
@@ -85,7 +93,6 @@ def found_as_json(answered: Answered, language: str) -> dict[str, Any]:
             "strategy",
             "model",
             "latencyMs",
-            "stages",
             "degraded",
             "messages",
             "cached",
@@ -93,11 +100,22 @@ def found_as_json(answered: Answered, language: str) -> dict[str, Any]:
         )
     }
     return {
-        "query": written["query"],
         "results": written["results"],
-        "metadata": {**answered.origin_to_json(), **metadata},
+        "metadata": {
+            **answered.origin_to_json(),
+            **metadata,
+            "query": written["query"],
+            "stages": _stages(written),
+        },
         "confidence": written["confidence"],
     }
+
+
+def _stages(written: Mapping[str, Any]) -> dict[str, float]:
+    """Return the milliseconds of each stage, by the names of the contract."""
+    stages = {_STAGE_NAMES.get(name, name): ms for name, ms in written["stages"].items()}
+    others = math.fsum(stages.get(name, 0.0) for name in _STAGE_NAMES.values())
+    return {**stages, "retrieval": max(0.0, written["latencyMs"] - others)}
 
 
 def asked_as_json(asked: Asked, language: str) -> dict[str, Any]:
@@ -109,7 +127,7 @@ def asked_as_json(asked: Asked, language: str) -> dict[str, Any]:
     reworded = asked.reworded(lambda text: render(text, language))
     response = reworded.retrieval.response
     count_retrieval(response)
-    _require_searched(response)
+    require_searched(response)
     written = {name: value for name, value in reworded.to_json().items() if name != "error"}
     return written | {"explanations": _explanations(asked, language)}
 
@@ -167,7 +185,7 @@ async def streamed(
     working = asyncio.create_task(work())
     first = await _first(request, ready, left)
     if isinstance(first, Asked):
-        _require_searched(first.retrieval.response)
+        require_searched(first.retrieval.response)
 
     async def rest() -> AsyncGenerator[AnswerSentence | Asked, None]:
         each = first
@@ -208,11 +226,18 @@ async def _next(
     return each
 
 
-def _require_searched(response: RetrievalResponse) -> None:
-    if response.error:
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE, response.error, headers={"Retry-After": "2"}
-        )
+def require_searched(response: RetrievalResponse, language: str = LANGUAGES[0]) -> None:
+    """Refuse a response that found nothing because nothing could be searched.
+
+    Raises:
+        ProblemError: 504 if the deadline passed, else 503.
+    """
+    if not response.error:
+        return
+    if response.latency_ms >= DEADLINE_MS:
+        raise ProblemError(HTTPStatus.GATEWAY_TIMEOUT, TIMED_OUT)
+    told = render(response.error, language)
+    raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, told, headers={"Retry-After": "2"})
 
 
 def now() -> int:

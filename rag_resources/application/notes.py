@@ -37,7 +37,14 @@ from rag_resources.store.notes import (
     list_outside,
     list_twins,
 )
-from rag_resources.store.open_notes import OpenNote, list_tags, open_note
+from rag_resources.store.open_notes import (
+    NoteOrigin,
+    OpenNote,
+    list_origins,
+    list_sections,
+    list_tags,
+    open_note,
+)
 from rag_resources.store.rejections import (
     Rejection,
     UndatedNote,
@@ -189,6 +196,16 @@ class Notes:
                 tenant=self.settings.tenant,
                 filters=filters or RetrievalFilters(),
             )
+
+    def origins(self, note_ids: Sequence[UUID]) -> Mapping[UUID, NoteOrigin]:
+        """Return where notes come from, by note."""
+        with self.database.transaction() as connection:
+            return list_origins(connection, note_ids, tenant=self.settings.tenant)
+
+    def of_document(self, document_id: UUID) -> Sequence[UUID]:
+        """Return the notes that are sections of a document; empty if it has none."""
+        with self.database.transaction() as connection:
+            return list_sections(connection, document_id, tenant=self.settings.tenant)
 
     def tags(self, *, limit: int) -> Sequence[tuple[str, int]]:
         """Return the most used tags with their numbers of notes."""

@@ -182,7 +182,7 @@ def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Pa
     heading = (f"{rank}", score, created, clean(result.label))
     where = parts_in_words(result.place.places) if result.place else ""
     name = "" if result.external_id == result.label else clean(result.external_id)
-    below = told(joined(" · ", filter(None, (where, name, result.retrieval_method))))
+    below = told(joined(" · ", filter(None, (where, name, "+".join(result.lists)))))
     return Panel(
         _passage(result, query, reader),
         title=Text(" · ".join(filter(None, heading)), no_wrap=True, overflow="ellipsis"),

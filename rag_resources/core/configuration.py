@@ -6,6 +6,7 @@ Reading files belongs in `rag_resources.configurations`; the environment in
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -380,14 +381,23 @@ def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> Ret
 
     Args:
         config: The configuration to start from.
-        overrides: Nested mapping of the fields to change; None values change nothing.
+        overrides: Nested mapping of the fields to change; None values change nothing. `weights`
+            has the sum of the weights of the retrievers by `vectors` and by `words`.
 
     Raises:
         InvalidConfigurationError: The result is invalid; every problem is named.
     """
     if not overrides:
         return config
-    merged = _merge(config.model_dump(), overrides)
+    changes = dict(overrides)
+    weights = changes.pop("weights", None) or {}
+    merged = _merge(config.model_dump(), changes)
+    for kind, weight in weights.items():
+        own = [name for name in config.retrievers if KINDS[name].searches_by == kind]
+        before = math.fsum(config.retrievers[name].weight for name in own)
+        for name in own if weight is not None else ():
+            share = config.retrievers[name].weight / before if before else 1 / len(own)
+            merged["retrievers"][name]["weight"] = weight * share
     return parse_retrieval(merged, origin=_("values given in the call"))
 
 

@@ -287,6 +287,9 @@ def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:
     )
 
 
+_BROKEN_DOWN = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "mrr")
+
+
 def _breakdown(
     outcomes: Sequence[QueryOutcome], per_query: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
@@ -297,10 +300,7 @@ def _breakdown(
     return {
         name: {
             "queries": float(len(keys)),
-            **{
-                metric: fmean(per_query[key][metric] for key in keys)
-                for metric in ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
-            },
+            **{metric: fmean(per_query[key][metric] for key in keys) for metric in _BROKEN_DOWN},
         }
         for name, keys in sorted(groups.items())
     }

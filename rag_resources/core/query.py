@@ -59,7 +59,7 @@ class TransformedQuery:
             "originalQuery": self.original,
             "intent": self.intent.value,
             "subQueries": list(self.sub_queries),
-            "hypotheticalAnswer": self.hypothetical_answer,
+            "hydeAnswer": self.hypothetical_answer,
             "timestamp": self.transformed_at.isoformat(),
         }
 

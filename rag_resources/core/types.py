@@ -14,7 +14,7 @@ from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.query import TransformedQuery
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.retrievers import KINDS, RETRIEVER_OF, RankedList
 from rag_resources.core.text import Span
 
 
@@ -159,7 +159,7 @@ class RetrievalResult:
     Attributes:
         expanded_content: The passage with its neighbouring sentences, a substring of the note.
         matched_bounds: Offsets of `content` inside `expanded_content`.
-        retrieval_method: The lists that found it, joined by "+".
+        lists: The ranked lists that found it.
         original_score: The score before re-ranking; without re-ranking, the score in the first
             list that contains the passage.
         external_id: As in `Note`.
@@ -179,7 +179,7 @@ class RetrievalResult:
     score: float
     chunk_index: int
     matched_bounds: tuple[int, int]
-    retrieval_method: str
+    lists: tuple[RankedList, ...]
     original_score: float
     title: str = ""
     external_id: str = ""
@@ -190,6 +190,16 @@ class RetrievalResult:
     document: DocumentPassage | None = None
     windows: Windows = ()
     causal_path: tuple[UUID, ...] = ()
+
+    @property
+    def retrieval_method(self) -> str:
+        """`semantic`, `fulltext`, `graph`, or `hybrid` if several of them found it."""
+        kinds = {KINDS[RETRIEVER_OF[name]].searches_by for name in self.lists}
+        return (
+            {"vectors": "semantic", "words": "fulltext", "links": "graph"}[kinds.pop()]
+            if len(kinds) == 1
+            else "hybrid"
+        )
 
     @property
     def end_char(self) -> int:
@@ -234,6 +244,7 @@ class RetrievalResult:
                 "startChar": self.start_char,
                 "endChar": self.end_char,
                 "retrievalMethod": self.retrieval_method,
+                "lists": list(self.lists),
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,
                 "causalPath": [str(entity) for entity in self.causal_path] or None,

@@ -75,7 +75,7 @@ def _result(
         score=item.score,
         chunk_index=chunk.chunk_index,
         matched_bounds=(chunk.start_char - shown.start, chunk.end_char - shown.start),
-        retrieval_method="+".join(item.lists),
+        lists=item.lists,
         original_score=item.original_score,
         rerank_score=item.rerank_score,
         title=note.title,

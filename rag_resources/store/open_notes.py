@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
@@ -79,6 +79,28 @@ def open_note(
         row.document_id,
         tuple(row.heading_path),
     )
+
+
+class NoteOrigin(NamedTuple):
+    """Where a note comes from; `document_id` if it is a section of a document."""
+
+    document_id: UUID | None
+    source: str
+    tags: list[str]
+
+
+def list_origins(
+    connection: Connection, note_ids: Sequence[UUID], *, tenant: str
+) -> Mapping[UUID, NoteOrigin]:
+    """Return where notes of a tenant come from, by note."""
+    rows = queries().list_note_origins(connection, note_ids=list(note_ids), tenant=tenant)
+    return {row.id: NoteOrigin(row.document_id, row.source, row.tags) for row in rows}
+
+
+def list_sections(connection: Connection, document_id: UUID, *, tenant: str) -> Sequence[UUID]:
+    """Return the first thousand notes that are sections of a document, in its order."""
+    rows = queries().list_section_ids(connection, document_id=document_id, tenant=tenant)
+    return tuple(row.id for row in rows)
 
 
 def list_tags(connection: Connection, *, tenant: str, limit: int) -> Sequence[tuple[str, int]]:

@@ -327,6 +327,22 @@ SELECT
 FROM notes AS n
 WHERE n.id = :note_id AND n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now());
 
+-- name: list_note_origins
+-- Where notes come from.
+-- params:  note_ids uuid[], tenant text
+-- returns: id uuid, document_id uuid or null, source text, tags text[]
+-- index:   notes_pkey
+SELECT n.id, n.document_id, n.source, n.tags FROM notes AS n
+WHERE n.id = any(:note_ids) AND n.tenant_id = :tenant ORDER BY n.id;
+
+-- name: list_section_ids
+-- The first sections of a document; a filter takes a thousand.
+-- params:  document_id uuid, tenant text
+-- returns: id uuid
+-- index:   notes_document_idx
+SELECT n.id FROM notes AS n
+WHERE n.document_id = :document_id AND n.tenant_id = :tenant ORDER BY n.section_index LIMIT 1000;
+
 -- name: list_tags
 -- The tags of a tenant's notes, the most used first.
 -- params:  tenant text, row_limit int

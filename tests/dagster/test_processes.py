@@ -187,7 +187,7 @@ def use(ui: Ui, home: Home) -> None:
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
     notes = ("new_notes", "waiting_notes", "new_documents", "uploaded_documents")
-    asked = ("requested_evaluations", "outside_runs", "automation")
+    asked = ("outside_runs", "automation")
     runs = ("failed_runs", "stop_backfills", "dead_runs", "configuration_files")
     assert states == dict.fromkeys((*notes, *asked, *runs), "RUNNING")
 

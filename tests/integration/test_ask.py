@@ -21,6 +21,7 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.quotation import SourcePassage
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
@@ -66,7 +67,7 @@ def result_of(note: UUID) -> RetrievalResult:
         score=0.9,
         chunk_index=0,
         matched_bounds=(start, start + len(COST)),
-        retrieval_method="fulltext",
+        lists=(RankedList.FULLTEXT,),
         original_score=0.9,
         title="El taller",
         external_id="taller",

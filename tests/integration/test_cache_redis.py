@@ -16,6 +16,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
@@ -94,7 +95,7 @@ RESPONSE = RetrievalResponse(
             score=0.1 + 0.2,
             chunk_index=0,
             matched_bounds=(3, 13),
-            retrieval_method="semantic+fulltext",
+            lists=(RankedList.SEMANTIC, RankedList.FULLTEXT),
             original_score=1 / 3,
             created_at=datetime(2025, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
         ),

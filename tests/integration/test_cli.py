@@ -22,6 +22,7 @@ from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
 from rag_resources.cli import retrieve
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredSpan, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
@@ -650,8 +651,8 @@ def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
     assert len(changed["results"]) == 2
     assert changed["transformedQuery"]["subQueries"] == []
     assert changed["strategy"] == "semantic"
-    methods = {result["metadata"]["retrievalMethod"] for result in changed["results"]}
-    assert methods == {"semantic+semantic_contextual"}
+    lists = {tuple(result["metadata"]["lists"]) for result in changed["results"]}
+    assert lists == {("semantic", "semantic_contextual")}
     alone = indexed(*asked, "--set", "strategy=semantic", "--set", "contextual=false").json
     assert {item["metadata"]["retrievalMethod"] for item in alone["results"]} == {"semantic"}
 
@@ -691,7 +692,7 @@ def shown_match(
         score=0.5,
         chunk_index=1,
         matched_bounds=(len(around[0]), len(around[0]) + len(passage)),
-        retrieval_method="windows",
+        lists=(RankedList.WINDOWS,),
         original_score=0.5,
         start_char=100,
         windows=(ScoredSpan(100 + len(before), 100 + len(before) + len(best), 0.5),),

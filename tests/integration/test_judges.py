@@ -27,6 +27,7 @@ from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.judging import Judgement
 from rag_resources.core.quotation import SourcePassage
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import count_steps
@@ -240,7 +241,7 @@ def outcome(number: int, *, question: str = QUESTION, found: bool = True) -> Que
         score=1.0,
         chunk_index=0,
         matched_bounds=(0, len(PASSAGES[0])),
-        retrieval_method="fulltext",
+        lists=(RankedList.FULLTEXT,),
         original_score=1.0,
     )
     entry = GoldenEntry(question, (golden_id,), "415 €", "factual", 1, golden_id=golden_id)

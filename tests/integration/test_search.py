@@ -471,7 +471,7 @@ def test_words_alone_search_chunks_before_their_vectors_are_made(corpus: Corpus)
     (result,) = corpus.pipeline().retrieve("ascensor", config(strategy=Strategy.FULLTEXT)).results
 
     assert result.note_id == note
-    assert result.retrieval_method == "fulltext"
+    assert "+".join(result.lists) == "fulltext"
 
 
 def test_unit_notes_searches_all_notes_whatever_is_chunked(corpus: Corpus) -> None:
@@ -485,7 +485,7 @@ def test_unit_notes_searches_all_notes_whatever_is_chunked(corpus: Corpus) -> No
         assert sorted(r.note_id for r in results.results) == sorted(notes)
         for result in results.results:
             assert result.chunk_id == result.note_id
-            assert result.retrieval_method == "notes_semantic"
+            assert "+".join(result.lists) == "notes_semantic"
 
 
 def test_threshold_drops_what_is_too_far(corpus: Corpus) -> None:
@@ -678,7 +678,7 @@ def test_characters_the_database_does_not_store_are_no_obstacle(corpus: Corpus, 
 
     assert response.query == query
     assert [result.note_id for result in response.results] == [note]
-    assert "fulltext" in response.results[0].retrieval_method
+    assert "fulltext" in "+".join(response.results[0].lists)
 
 
 def test_response_says_what_was_done(corpus: Corpus) -> None:
@@ -697,6 +697,6 @@ def test_response_says_what_was_done(corpus: Corpus) -> None:
     assert sum(response.stages.values()) <= response.latency_ms
     assert response.degraded == response.messages == ()
     (best, *_) = response.results
-    assert best.retrieval_method == "semantic+semantic_contextual+fulltext"
+    assert "+".join(best.lists) == "semantic+semantic_contextual+fulltext"
     assert "ascensor" in best.content
     assert response.to_json()["results"][0]["metadata"]["chunkIndex"] == best.chunk_index

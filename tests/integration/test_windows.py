@@ -377,7 +377,7 @@ def test_a_note_that_waits_for_its_windows_is_found_by_its_words(corpus: Windowe
     corpus.embedder.refuses = ""
     response = corpus.ask("junta ascensor euros", searched(windows=0.5, fulltext=0.5))
     first = response.results[0]
-    assert (first.note_id, first.retrieval_method) == (ids[1], "fulltext")
+    assert (first.note_id, "+".join(first.lists)) == (ids[1], "fulltext")
     assert first.matched_window is None
     assert len({result.note_id for result in response.results}) == len(response.results)
 
@@ -405,8 +405,8 @@ def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Wind
     found = corpus.ask("¿Cuánto costará el ascensor?", only_scoring()).results
     everywhere = with_overrides(only_scoring(), {"retrievers": {"semantic": {"candidates": True}}})
     by_all = corpus.ask("¿Cuánto costará el ascensor?", everywhere).results
-    assert {result.retrieval_method for result in found} == {"windows+fulltext", "windows"}
-    assert all(result.retrieval_method.startswith("semantic+") for result in by_all)
+    assert {"+".join(result.lists) for result in found} == {"windows+fulltext", "windows"}
+    assert all("+".join(result.lists).startswith("semantic+") for result in by_all)
     assert {r.chunk_id: r.score for r in found} == {
         r.chunk_id: pytest.approx(r.score, abs=1e-9) for r in by_all
     }
@@ -442,7 +442,7 @@ def test_without_windows_the_chunks_vectors_find_even_if_they_should_only_score(
     corpus.fill(NOTES, LONG)
     response = corpus.ask("¿Cuánto costará el ascensor?", only_scoring())
     assert "windows" in response.degraded
-    assert any("semantic" in result.retrieval_method for result in response.results)
+    assert any("semantic" in "+".join(result.lists) for result in response.results)
 
 
 def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: Database) -> None:
@@ -450,7 +450,7 @@ def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: 
     corpus.fill(NOTES, LONG)
     response = corpus.ask("sardinas del mercado", searched(windows=0.5, fulltext=0.5))
     assert response.results[0].title == "La gata"
-    assert "semantic" in response.results[0].retrieval_method
+    assert "semantic" in "+".join(response.results[0].lists)
     assert response.degraded == ("windows",)
     assert any("windows/openai_hash" in message for message in response.messages)
 
@@ -466,7 +466,7 @@ def test_windows_and_all_that_stands_in_for_them_fail_and_words_still_find(
         connection.execute("ALTER TABLE chunk_embeddings_openai_hash RENAME TO away_too")
     response = corpus.ask("sardinas", searched(windows=1.0))
     assert response.results[0].title == "La gata"
-    assert response.results[0].retrieval_method == "fulltext"
+    assert "+".join(response.results[0].lists) == "fulltext"
     assert "windows" in response.degraded
 
 

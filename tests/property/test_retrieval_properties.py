@@ -340,7 +340,7 @@ def test_property_16_a_response_says_how_the_question_was_transformed(
     assert (transformed.hypothetical_answer is not None) == made_up
     assert transformed.transformed_at.tzinfo is not None
     assert set(transformed.to_json()) == {
-        *("originalQuery", "intent", "subQueries", "hypotheticalAnswer", "timestamp")
+        *("originalQuery", "intent", "subQueries", "hydeAnswer", "timestamp")
     }
 
 

@@ -15,6 +15,7 @@ from rag_resources.core.judging import pieces_of, quote_span
 from rag_resources.core.markdown import plain
 from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.quotation import SourcePassage
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.types import RetrievalResult
 from rag_resources.prompts import prompt
@@ -41,7 +42,7 @@ def found_in_a_sheet(*changes: Change, cells: tuple[str, ...] = ("C12",)) -> Ret
         score=0.5,
         chunk_index=0,
         matched_bounds=(0, 3),
-        retrieval_method="fulltext",
+        lists=(RankedList.FULLTEXT,),
         original_score=0.5,
         title="Ventas",
         created_at=datetime(2025, 12, 15, tzinfo=UTC),

@@ -23,6 +23,7 @@ from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.query import Intent, TransformedQuery
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.sentences import sentences
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.text import Span
@@ -404,7 +405,7 @@ RESULTS = st.builds(
     score=st.floats(0, 1),
     chunk_index=st.integers(0, 10**6),
     matched_bounds=st.tuples(st.integers(0, 9), st.integers(0, 9)),
-    retrieval_method=st.sampled_from(["semantic", "semantic+fulltext"]),
+    lists=st.sampled_from([(RankedList.SEMANTIC,), (RankedList.SEMANTIC, RankedList.FULLTEXT)]),
     original_score=FLOATS,
     title=STORED,
     created_at=st.none() | timestamps(),

@@ -246,8 +246,8 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
         "entrada 1: difficulty: falta este campo",
         "entrada 2: no es un objeto JSON",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
-        "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3 (mayúsculas y acentos no "
-        "cuentan)",
+        "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3 (mayúsculas y "
+        "acentos no cuentan)",
     ]
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.query import Intent, TransformedQuery
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from tests.strategies import uuid_number
 
@@ -18,7 +19,7 @@ RESULT = RetrievalResult(
     score=0.75,
     chunk_index=4,
     matched_bounds=(7, 15),
-    retrieval_method="semantic+fulltext",
+    lists=(RankedList.SEMANTIC, RankedList.FULLTEXT),
     original_score=0.5,
     title="Título",
     external_id="diario/1.md",
@@ -44,7 +45,8 @@ def test_a_result_says_all_of_itself_in_json() -> None:
             "matchedChunkBounds": {"start": 7, "end": 15},
             "startChar": 120,
             "endChar": 128,
-            "retrievalMethod": "semantic+fulltext",
+            "retrievalMethod": "hybrid",
+            "lists": ["semantic", "fulltext"],
             "originalScore": 0.5,
             "rerankScore": 0.25,
             "causalPath": None,
@@ -88,7 +90,7 @@ def test_a_response_says_all_of_itself_in_json() -> None:
             "originalQuery": "¿Qué? ¿Y cuándo?",
             "intent": "temporal",
             "subQueries": ["a", "b"],
-            "hypotheticalAnswer": "Ayer.",
+            "hydeAnswer": "Ayer.",
             "timestamp": "2025-03-01T12:00:00+00:00",
         },
         "strategy": "hybrid",

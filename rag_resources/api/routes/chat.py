@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from rag_resources.api.bodies import MOST_TURNS, ChatMessage, ChatRequest, Search
 from rag_resources.api.identity import Searcher
-from rag_resources.api.problems import ProblemError
+from rag_resources.api.problems import INVALID, ProblemError, invalid
 from rag_resources.api.routes.answers import EVENTS, event
 from rag_resources.api.searching import asked_as_json, now, searched, streamed
 from rag_resources.application.answers import Asked
@@ -48,18 +48,11 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
         problem = _("model: there is no model “{model}”; there are: {known}").format(
             model=shown(body.model), known=known
         )
-        raise ProblemError(HTTPStatus.NOT_FOUND, _("The request is not valid:"), [problem])
+        raise ProblemError(HTTPStatus.NOT_FOUND, INVALID, [problem])
     last = body.messages[-1]
     if last.role != "user" or not last.text.strip():
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST,
-            _("The request is not valid:"),
-            [
-                _(
-                    "messages: a question is missing: the last message must be of “user” and have "
-                    "text"
-                )
-            ],
+        raise invalid(
+            _("messages: a question is missing: the last message must be of “user” and have text")
         )
     named = None if body.model == SERVING else body.model
     search = Search.model_validate({"query": last.text, "configuration": named})

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 
 from rag_resources.api.bodies import DocumentRow, DocumentRows
 from rag_resources.api.identity import Caller, Reader, Writer
-from rag_resources.api.problems import ProblemError
+from rag_resources.api.problems import ProblemError, invalid
 from rag_resources.application.documents import Documents
 from rag_resources.core.document_stages import stages_of
 from rag_resources.core.errors import DatabaseError, ExtractionError, InvalidSourceError
@@ -176,7 +176,7 @@ def _box(written: str) -> Box:
         problem = _("box: “{value}” is not four numbers: left,top,right,bottom").format(
             value=shown(written)
         )
-        raise ProblemError(HTTPStatus.BAD_REQUEST, _("The request is not valid:"), [problem])
+        raise invalid(problem)
     left, top, right, bottom = (float(each) for each in match.groups())
     return Box(min(left, right), min(top, bottom), max(left, right), max(top, bottom))
 

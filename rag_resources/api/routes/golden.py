@@ -23,13 +23,13 @@ SOURCE = "api"
 def list_entries(
     request: Request,
     caller: Reader,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    limit: Annotated[int | None, Query(ge=1, le=1_000)] = None,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> JSONResponse:
-    """List the questions, in a stable order."""
+    """List the questions in a stable order; all of them, unless `limit` says how many."""
     with request.app.state.tenants.of(caller.tenant) as app:
         entries = app.golden.entries()
-    shown = [entry.to_json() for entry in entries[offset : offset + limit]]
+    shown = [entry.to_json() for entry in entries[offset:][:limit]]
     return JSONResponse({"entries": shown, "total": len(entries)})
 
 
@@ -111,6 +111,7 @@ for _path in PATHS:
     router.get(_path, **_answers)(list_entries)
     router.post(_path, status_code=HTTPStatus.CREATED, **_answers)(add)
     router.get(f"{_path}/export", **_answers)(export)
+    router.post(f"{_path}/export", **_answers)(export)
     router.post(f"{_path}/import", **_answers)(import_all)
     router.get(f"{_path}/{{golden_id:uuid}}", **_answers)(show)
     router.patch(f"{_path}/{{golden_id:uuid}}", **_answers)(update)

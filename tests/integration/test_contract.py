@@ -1,0 +1,221 @@
+"""The HTTP contract that was specified: each request of it, and the fields of its answer."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_resources.core.windows import WindowsConfig, windows_hash
+from rag_resources.database.pool import Database
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.windows import embed_windows
+from rag_resources.providers.registry import build_embedder
+from rag_resources.store.models import register_model
+from rag_resources.store.notes import note_id
+from rag_resources.store.windows import register_windows
+from tests.api_server import ApiServer, serving
+from tests.corpus import ALWAYS
+from tests.integration.test_api import COST, QUESTION, problem, url  # noqa: F401 - a fixture
+
+NOTE = str(note_id("default", "notes", "furgo"))
+FULLTEXT: dict[str, Any] = {"query": QUESTION, "config": {"strategy": "fulltext"}}
+QUERY = {"query": QUESTION, "similarityThreshold": 0.0}
+
+
+@pytest.fixture(scope="module")
+def api(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:  # noqa: F811
+    with Database(url) as database:
+        embedder = build_embedder("e5_small")
+        with database.transaction() as connection:
+            register_model(connection, embedder.info, embeds_chunks=True)
+            register_windows(connection, "e5_small", windows_hash=windows_hash(WindowsConfig()))
+        embed_chunks(database, embedder, ALWAYS)
+        embed_windows(database, embedder, WindowsConfig(), ALWAYS)
+    folder: Path = tmp_path_factory.mktemp("contract")
+    with serving(folder, url, FILES_URL=(folder / "files").as_uri()) as running:
+        yield running
+
+
+def test_the_example_of_the_specification(api: ApiServer) -> None:
+    body = {
+        "query": "¿Por qué me siento ansioso cuando tengo conflictos en el trabajo?",
+        "config": {"strategy": "hybrid+rerank", "topK": {"final": 5}},
+    }
+    answer = api.client.post("/api/retrieve", json=body)
+    assert answer.status_code == HTTPStatus.OK, answer.text
+    metadata = answer.json()["metadata"]
+    assert metadata["query"] == body["query"]
+    assert metadata["strategy"] == "hybrid+rerank"
+    assert (
+        metadata["transformedQuery"] | {"intent": "causal", "subQueries": []}
+        == (metadata["transformedQuery"])
+    )
+    assert metadata["transformedQuery"]["hydeAnswer"] is None
+    assert metadata["latencyMs"] > 0
+    assert {"queryTransformation", "retrieval", "reranking", "contextExpansion"} <= (
+        metadata["stages"].keys()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "method"),
+    [
+        ({"strategy": "semantic"}, "semantic"),
+        ({"strategy": "fulltext"}, "fulltext"),
+        ({"config": {"strategy": "hybrid"}}, "hybrid"),
+        ({"config": {"hybridSearch": {"enabled": False}}}, "semantic"),
+        (
+            {
+                "config": {
+                    "topK": {"retrieval": 20, "reranking": 10, "final": 5},
+                    "hybridSearch": {
+                        "enabled": True,
+                        "rrfK": 60,
+                        "semanticWeight": 0.7,
+                        "fulltextWeight": 0.3,
+                    },
+                    "reranking": {"enabled": False},
+                    "queryTransformation": {"enabled": True, "enableHyDE": False},
+                }
+            },
+            "hybrid",
+        ),
+        ({"config": {"top_k": {"final": 5}, "hybrid_search": {"rrf_k": 9}}}, "hybrid"),
+    ],
+)
+def test_retrieve_takes_every_field(api: ApiServer, changes: dict[str, Any], method: str) -> None:
+    answer = api.client.post("/api/retrieve", json={"query": QUESTION, "topK": 3} | changes)
+    assert answer.status_code == HTTPStatus.OK, answer.text
+    first = answer.json()["results"][0]
+    assert first["noteId"] == NOTE
+    assert first["chunkId"]
+    assert 0 < first["score"] <= 1
+    bounds = first["metadata"]["matchedChunkBounds"]
+    assert first["expandedContent"][bounds["start"] : bounds["end"]] == first["content"] == COST
+    assert first["metadata"]["chunkIndex"] == 0
+    assert first["metadata"]["retrievalMethod"] == method
+    assert len(answer.json()["results"]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": QUESTION, "topK": 51}, "topK"),
+        ({"query": QUESTION, "strategy": "magic"}, "strategy"),
+        ({"query": QUESTION, "config": {"topK": {"final": 0}}}, "config.topK.final"),
+        (
+            {"query": QUESTION, "config": {"hybridSearch": {"semanticWeight": 1.5}}},
+            "config.hybridSearch.semanticWeight",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(api: ApiServer, body: dict[str, Any], field: str) -> None:
+    told = problem(api.client.post("/api/retrieve", json=body), HTTPStatus.BAD_REQUEST)
+    assert told["error"] == "Parámetros inválidos"
+    assert any(line.startswith(f"{field}:") for line in told["details"])
+
+
+GOLDEN = {
+    "query": "¿Cuánto pide el taller por la furgoneta?",
+    "relevantNoteIds": [NOTE],
+    "expectedAnswer": "415 euros",
+    "category": "factual",
+    "difficulty": 2,
+}
+
+
+def test_golden_questions_and_evaluations(api: ApiServer) -> None:
+    """In one: an evaluation needs a question, and the metrics an evaluation."""
+    path = "/api/golden-dataset"
+    added = api.client.post(path, json=GOLDEN)
+    assert added.status_code == HTTPStatus.CREATED
+    assert added.json() | GOLDEN == added.json()
+    assert [each["id"] for each in api.client.get(path).json()["entries"]] == [added.json()["id"]]
+    exported = api.client.post(f"{path}/export").json()
+    assert api.client.post(f"{path}/import", json=exported).json()["total"] == 1
+
+    evaluated = api.client.post(
+        "/api/retrieve/evaluate", json=FULLTEXT | {"category": "factual"} | {}
+    )
+    assert problem(evaluated, HTTPStatus.BAD_REQUEST)["details"][0].startswith("query:")
+    evaluated = api.client.post(
+        "/api/retrieve/evaluate", json={"config": FULLTEXT["config"], "category": "factual"}
+    )
+    assert evaluated.status_code == HTTPStatus.OK, evaluated.text
+    made = evaluated.json()
+    assert (
+        made["metrics"] | {"hitRateK1": 1.0, "hitRateK3": 1.0, "hitRateK5": 1.0}
+        == (made["metrics"])
+    )
+    assert (
+        made["metrics"] | {"hitRateK10": 1.0, "mrr": 1.0, "faithfulness": None} == (made["metrics"])
+    )
+    assert made["metrics"]["answerRelevance"] is None
+    assert 0 < made["metrics"]["latencyP50"] <= made["metrics"]["latencyP95"]
+    assert made["metrics"]["latencyP95"] <= made["metrics"]["latencyP99"]
+    assert (made["totalQueries"], made["timestamp"][:2]) == (1, "20")
+    none = api.client.post("/api/retrieve/evaluate", json={"category": "causal"})
+    assert problem(none, HTTPStatus.BAD_REQUEST)["details"][0].startswith("category:")
+
+    listed = api.client.get(
+        "/api/retrieve/metrics", params={"limit": 10, "configHash": made["configHash"]}
+    ).json()
+    (row,) = listed["evaluations"]
+    assert (row["id"], row["configHash"]) == (made["evaluationId"], made["configHash"])
+    assert row["config"]["strategy"] == "fulltext"
+    assert row["metrics"] == made["metrics"]
+    assert row["timestamp"] == made["timestamp"]
+    shown = api.client.get(f"/v1/evaluations/{made['evaluationId']}").json()
+    assert shown == row
+    too_many = api.client.get("/api/retrieve/metrics", params={"limit": 51})
+    problem(too_many, HTTPStatus.BAD_REQUEST)
+
+    assert api.client.delete(f"{path}/{added.json()['id']}").status_code == HTTPStatus.NO_CONTENT
+
+
+def test_the_query_service(api: ApiServer) -> None:
+    path = "/api/v1/query"
+    found = api.client.post(path, json=QUERY | {"topK": 3, "tags": ["coche"]}).json()
+    first = found["results"][0]
+    assert first["documentId"] == NOTE
+    assert (first["chunkIndex"], first["snippet"]) == (0, COST)
+    assert first["source"] == "notes"
+    assert "coche" in first["tags"]
+    scores = [each["score"] for each in found["results"]]
+    assert scores == sorted(scores, reverse=True)
+    own = api.client.post(path, json=QUERY | {"documentId": NOTE}).json()["results"]
+    assert {each["documentId"] for each in own} == {NOTE}
+    for nothing in ({"source": "ninguna"}, {"similarityThreshold": 1.0}):
+        answer = api.client.post(path, json=QUERY | nothing)
+        assert answer.status_code == HTTPStatus.OK
+        assert answer.json()["results"] == []
+        assert answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"query": " "}, ""),
+        ({"query": "x" * 20_000}, "query"),
+        ({"topK": -1}, "topK"),
+        ({"topK": 11}, "topK"),
+        ({"tags": []}, "tags"),
+        ({"source": "x" * 1_000}, "source"),
+        ({"similarityThreshold": 1.1}, "similarityThreshold"),
+    ],
+)
+def test_the_query_service_refuses(api: ApiServer, changes: dict[str, Any], field: str) -> None:
+    refused = api.client.post("/api/v1/query", json=QUERY | changes)
+    details = problem(refused, HTTPStatus.BAD_REQUEST)["details"]
+    assert details[0].startswith(field)
+
+
+def test_a_document_is_taken_in(api: ApiServer) -> None:
+    answer = api.client.post("/api/v1/documents/ingest", files={"file": ("a.md", b"# Caldera\n")})
+    assert answer.status_code == HTTPStatus.ACCEPTED
+    assert answer.json()["id"]
+    assert answer.json()["stages"]
