@@ -1,20 +1,22 @@
 """The bodies of requests and answers, in camelCase; the OpenAPI schema is made from them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 
 from rag_resources.core.configuration import Strategy
 from rag_resources.core.filters import RetrievalFilters, ShortText
 from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.core.validation import check_writable
 from rag_resources.store.evaluation_requests import EvaluationRequest
 
 
 class Body(BaseModel):
-    """A request: unknown fields are refused by name."""
+    """A request: unknown fields are refused by name, and so are texts that cannot be stored."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -23,6 +25,13 @@ class Body(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _writable(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            check_writable(given)
+        return given
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -209,18 +218,18 @@ class ChatMessage(BaseModel):
         return self.content or ""
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Body):
     """A conversation in OpenAI's form; what does not apply here, as `temperature`, is ignored.
 
     Attributes:
         ignored: As of `AnswerRequest`, beside OpenAI's fields; likewise `literal`.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", alias_generator=None)
 
     model: Annotated[str, Field(min_length=1, max_length=100)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=1_000)]
-    stream: StrictBool = False
+    stream: StrictBool | None = None
     ignored: Ignored = ()
     literal: StrictBool = False
 

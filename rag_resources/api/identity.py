@@ -35,6 +35,9 @@ _CACHED_KEYS = 10_000
 _OUTAGE_S = 3_600
 """How long the last known keys are valid while the database does not answer."""
 
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+"""Headers that proxies add."""
+
 FoundT = TypeVar("FoundT")
 
 _log = structlog.get_logger()
@@ -195,16 +198,28 @@ class Door:
         """Whether a request needs no key: there are none, and it comes from this machine.
 
         The Host header is checked too. Otherwise any web page could reach the API by a DNS name of
-        its own that points here (DNS rebinding).
+        its own that points here (DNS rebinding). A page elsewhere is refused by its origin, and
+        what a proxy passes on needs a key.
+
+        Raises:
+            ProblemError: 403: a page of another origin sent it.
         """
-        if self._tokens is not None:
+        if self._tokens is not None or not self._settings.api_open:
             return False
         host = request.client.host if request.client else ""
-        if not (is_loopback(host) and is_loopback(request.url.hostname or "")):
+        headers = request.headers
+        is_near = is_loopback(host) and is_loopback(request.url.hostname or "")
+        if not is_near or any(name in headers for name in _FORWARDED):
             return False
-        return self._looked_up(
+        is_open = self._looked_up(
             "", self._open, self._last_open, lambda: not self._application.keys.any(), asks=asks
         )
+        if is_open and _is_foreign(request):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                _("A page of another origin may not use the API without a key."),
+            )
+        return is_open
 
     def _looked_up(
         self,
@@ -252,6 +267,14 @@ class Door:
             seconds=seconds,
             status=HTTPStatus.TOO_MANY_REQUESTS,
         )
+
+
+def _is_foreign(request: Request) -> bool:
+    """Say whether a web page of another origin sent a request; programs send no such headers."""
+    origin = request.headers.get("origin")
+    if origin is not None:
+        return origin != f"{request.url.scheme}://{request.url.netloc}"
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 def is_loopback(host: str) -> bool:
@@ -307,7 +330,12 @@ async def _writer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     return _needs(ApiRole.WRITER, caller)
 
 
-async def _owner(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _operator(request: Request, caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+    settings: Settings = request.app.state.settings
+    if caller.tenant != settings.tenant:
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN, _("Only an owner of the server's own tenant may read this.")
+        )
     return _needs(ApiRole.OWNER, caller)
 
 
@@ -315,4 +343,4 @@ Searcher = Annotated[Caller, Depends(_reader)]
 """Anyone with a key, scoped ones too."""
 Reader = Annotated[Caller, Depends(_whole_reader)]
 Writer = Annotated[Caller, Depends(_writer)]
-Owner = Annotated[Caller, Depends(_owner)]
+Operator = Annotated[Caller, Depends(_operator)]

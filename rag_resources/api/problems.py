@@ -22,12 +22,13 @@ from rag_resources.core.errors import (
     DeadlineExceededError,
     DependencyOpenError,
     InvalidInputError,
+    ModelMissingError,
     ProblemsError,
     ProviderError,
     RagError,
 )
 from rag_resources.core.quoting import shown
-from rag_resources.core.validation import describe_problem, unknown_key
+from rag_resources.core.validation import check_writable, describe_problem, unknown_key
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.messages import Text, _, joined, render
 
@@ -113,7 +114,7 @@ def problem_of(error: RagError) -> ProblemError:
     """
     if isinstance(error, ProblemsError):
         return invalid(*(error.problems or [error.headline]))
-    if isinstance(error, ConflictError):
+    if isinstance(error, ConflictError | ModelMissingError):
         return ProblemError(HTTPStatus.CONFLICT, error.message)
     if isinstance(error, InvalidInputError):
         return invalid(error.message)
@@ -191,11 +192,12 @@ def _body_model(request: Request) -> type[BaseModel] | None:
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse parameters after `?` that the operation does not have, by name.
+    """Refuse parameters after `?` that cannot be stored or that the operation does not have.
 
     Raises:
         ProblemError: There are some.
     """
+    check_writable({"path": request.url.path, **request.path_params, **request.query_params})
     if not request.query_params:
         return
     path = getattr(request.scope.get("route"), "path_format", "")
@@ -243,6 +245,8 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemError:
             "{path} does not accept {method}, but {allowed}. What there is can be seen at /docs."
         ).format(path=path, method=shown(request.method), allowed=allowed or "–")
         return ProblemError(status, message, headers={"Allow": allowed})
+    if status is HTTPStatus.BAD_REQUEST:  # FastAPI says so of a body that Python cannot read.
+        return invalid(_("the body is not valid JSON"))
     is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
     message = INTERNAL if is_ours else INVALID
     return ProblemError(status, message, headers=error.headers)

@@ -43,7 +43,7 @@ def check_exposure(settings: Settings, application: Application) -> bool:
                 "one with rag key create NAME, or use API_HOST=127.0.0.1."
             ).format(host=settings.api_host)
         )
-    return not has_keys
+    return settings.api_open and not has_keys
 
 
 def free_port(settings: Settings) -> int:

@@ -72,6 +72,10 @@ class InvalidInputError(RagError):
     """The caller's input is invalid."""
 
 
+class UnwritableTextError(InvalidInputError):
+    """A text has a character that PostgreSQL cannot store."""
+
+
 class InvalidParameterError(InvalidInputError):
     """A value is out of its range."""
 

@@ -1,12 +1,13 @@
 """Translates pydantic's validation errors to Spanish, each with the dotted path of its field."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.errors import InvalidConfigurationError, UnwritableTextError
 from rag_resources.core.quoting import shown
 from rag_resources.core.yaml_text import Lines
 from rag_resources.languages.messages import Text, _, joined
@@ -68,6 +69,31 @@ def _on_line(detail: ErrorDetails, problem: str, lines: Lines | None) -> str:
     return (
         problem if line is None else _("line {line}: {problem}").format(line=line, problem=problem)
     )
+
+
+_UNWRITABLE = re.compile("[\\x00\\ud800-\\udfff]")
+
+
+def check_writable(given: Mapping[str, Any]) -> None:
+    """Refuse texts with a NUL or half a surrogate pair, at any depth, keys included.
+
+    Raises:
+        UnwritableTextError: There is one; its field is named.
+    """
+    left: list[tuple[str, Any]] = [*given.items(), *((name, name) for name in given)]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, str) and _UNWRITABLE.search(value):
+            raise UnwritableTextError(
+                _(
+                    "{field}: the text has a character that cannot be stored (NUL or half a "
+                    "surrogate pair)"
+                ).format(field=shown(name))
+            )
+        if isinstance(value, Mapping):
+            left += [(name, each) for pair in value.items() for each in pair]
+        elif isinstance(value, list | tuple):
+            left += [(name, each) for each in value]
 
 
 def describe_problem(detail: ErrorDetails, model: type[BaseModel] | None = None) -> str:

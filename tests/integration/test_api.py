@@ -425,6 +425,14 @@ def test_the_calls_of_the_documentation_work(api: ApiServer, tmp_path: Path) -> 
     calls = re.findall(r"```console\n\$ (curl .*?)\n(\S[^\n]*)?\n?```", page, re.DOTALL)
     assert len(calls) > 4
     (tmp_path / "acta.md").write_text("# Acta\n\nSe arregla el ascensor.\n", "utf-8")
+    golden = {
+        "query": QUESTION,
+        "relevantNoteIds": [str(note_id("default", "notes", "furgo"))],
+        "expectedAnswer": COST,
+        "category": "factual",
+        "difficulty": 1,
+    }
+    api.client.post("/v1/golden-dataset", json=golden)
     for call, shown in calls:
         command = call.replace("http://127.0.0.1:8000", api.url)
         done = subprocess.run(
@@ -452,7 +460,7 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
         cwd=api.log.parent,
     )
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "Tested: 38" in done.stdout
+    assert "Tested: 40" in done.stdout
 
 
 def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> None:
@@ -473,7 +481,7 @@ def logged_questions(url: str) -> int:
 
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     """How the simple query searches, what is logged, and where the caller's trace goes on."""
-    settings = {"QUERY_MODE": "fulltext", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
+    settings = {"QUERY_MODE": "hybrid", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
     traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
     with (
         collecting() as collector,
@@ -481,11 +489,10 @@ def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     ):
         found = own.client.post(
             "/api/v1/query",
-            json={"query": QUESTION, "tags": ["coche"]},
+            json={"query": QUESTION, "tags": ["coche"], "similarityThreshold": 0.0},
             headers=traced,
         ).json()
-        assert found["metadata"]["strategy"] == "fulltext"
-        (result,) = found["results"]
+        assert len(found["results"]) == 1
         before = logged_questions(url)
         other = SEARCH | {"query": "¿Y la gata?"}
         own.client.post("/v1/retrieve", json=other, headers=traced)

@@ -48,7 +48,7 @@ def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_it() -> None:
     headers = dict(start["headers"])
     assert headers[b"content-type"] == b"application/problem+json"
     problem = json.loads(body["body"])
-    assert problem["error"] == _("Internal server error. Please try again later.")
+    assert problem["error"] == _("Internal server error")
     assert problem["requestId"] == headers[b"x-request-id"].decode()
     assert SECRET not in str((problem, logs))
     crashed = next(entry for entry in logs if entry["event"] == "request_crashed")

@@ -27,7 +27,7 @@ RESULT = RetrievalResult(
     rerank_score=0.25,
     start_char=120,
 )
-BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), "semantic", 1.0)
+BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), (RankedList.SEMANTIC,), 1.0)
 
 
 def test_a_result_says_all_of_itself_in_json() -> None:

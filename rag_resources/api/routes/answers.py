@@ -33,7 +33,7 @@ async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Res
     language = reader_language(request, body)
     if body.stream:
         sentences = await streamed(request, caller, body, body.reading())
-        return StreamingResponse(_events(sentences, language), media_type="text/event-stream")
+        return event_stream(_events(sentences, language))
     written = await searched(
         request,
         caller,
@@ -58,6 +58,12 @@ async def _events(
                     yield event(each.to_json(), name="sentence")
         except (RagError, ProblemError) as error:
             yield event({"error": render(error.message, language)}, name="error")
+
+
+def event_stream(events: AsyncGenerator[str, None]) -> StreamingResponse:
+    """Send events, which nothing on the way may keep back."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 def event(data: Any, *, name: str = "") -> str:

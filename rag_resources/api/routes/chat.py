@@ -7,12 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from rag_resources.api.bodies import MOST_TURNS, ChatMessage, ChatRequest, Search
 from rag_resources.api.identity import Searcher
 from rag_resources.api.problems import INVALID, ProblemError, invalid
-from rag_resources.api.routes.answers import EVENTS, event
+from rag_resources.api.routes.answers import EVENTS, event, event_stream
 from rag_resources.api.searching import asked_as_json, now, searched, streamed
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, CitedAnswer, numbered
@@ -55,7 +55,7 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
             _("messages: a question is missing: the last message must be of “user” and have text")
         )
     named = None if body.model == SERVING else body.model
-    search = Search.model_validate({"query": last.text, "configuration": named})
+    search = Search(query=last.text[-MAX_QUERY_CHARS:], configuration=named)
     reading: dict[str, Any] = {
         "conversation": _turns(body.messages[:-1]),
         "ignored": body.ignored,
@@ -67,7 +67,7 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
     if body.stream:
         sentences = await streamed(request, caller, search, reading)
         chunks = _chunks(sentences, head, language)
-        return StreamingResponse(chunks, media_type="text/event-stream")
+        return event_stream(chunks)
 
     def work(asked: Asked) -> Asked:
         asked_as_json(asked, language)  # Raises if nothing could be searched.

@@ -20,6 +20,7 @@ from rag_resources.core.document_stages import stages_of
 from rag_resources.core.errors import DatabaseError, ExtractionError, InvalidSourceError
 from rag_resources.core.places import Box
 from rag_resources.core.quoting import shown
+from rag_resources.core.validation import check_writable
 from rag_resources.documents.uploads import Upload, check_upload, find_kept, keep
 from rag_resources.files import Files, open_files
 from rag_resources.languages.messages import _
@@ -52,21 +53,23 @@ async def upload(
 ) -> JSONResponse:
     """Keep a file, to be read and indexed by the next run; a repeated request changes nothing."""
     settings: Settings = request.app.state.settings
-    content = await file.read()
-    if len(content) > settings.extraction.file_mb * 1024**2:
+    described = _parsed(metadata)
+    check_writable({"title": title, "file": file.filename, "metadata": described})
+    if (file.size or 0) > settings.extraction.file_mb * 1024**2:
         message = _(
             "The file takes more than {megabytes} MB. Raise EXTRACTION__FILE_MB or split the file."
         ).format(megabytes=settings.extraction.file_mb)
         raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
     def work() -> JSONResponse:
+        content = file.file.read()
         files = _files(settings)
         received = check_upload(
             content,
             file.filename or "",
             tenant=caller.tenant,
             title=title,
-            metadata=_parsed(metadata),
+            metadata=described,
             idempotency_key=idempotency_key,
         )
         keep(files, received, content)

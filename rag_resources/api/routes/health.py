@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag_resources.api.gauges import read_gauges
-from rag_resources.api.identity import Owner
+from rag_resources.api.identity import Operator
 from rag_resources.api.metrics import written
 from rag_resources.api.problems import later
 from rag_resources.core.deadline import Deadline
@@ -40,8 +40,8 @@ def readyz(request: Request) -> JSONResponse:
 
 
 @router.get("/metrics", response_class=Response)
-def metrics(request: Request, caller: Owner) -> Response:
-    """Write the numbers of all tenants together, for Prometheus; needs an owner's key."""
+def metrics(request: Request, caller: Operator) -> Response:
+    """Write the numbers of all tenants together, for Prometheus; needs an operator's key."""
     own = request.app.state.tenants.own.application
     counted = written(own.database.statistics()) + read_gauges(own)
     return Response(counted, media_type=CONTENT_TYPE_LATEST)
