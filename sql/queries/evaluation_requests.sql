@@ -14,7 +14,9 @@ RETURNING id, configuration, state, requested_at, finished_at, evaluation_id, er
 -- index:   evaluation_requests_pkey
 SELECT
     r.id, r.configuration, r.requested_at, r.finished_at, r.evaluation_id, r.error,
-    CASE WHEN r.finished_at IS NULL AND r.requested_at < now() - interval '1 day' THEN 'failed' ELSE r.state END AS state
+    CASE
+        WHEN r.finished_at IS NULL AND r.requested_at < now() - interval '1 day' THEN 'failed' ELSE r.state
+    END AS state
 FROM evaluation_requests AS r
 WHERE r.tenant_id = :tenant AND r.id = :id;
 

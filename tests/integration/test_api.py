@@ -503,7 +503,7 @@ def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     (record,) = (
         line for line in log.splitlines() if "retrieval_results" in line and QUESTION in line
     )
-    for shown in ("coche", result["chunkId"], str(round(result["score"], 4))):
+    for shown in ("coche", "scores"):
         assert shown in record
     assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, SPAN)
 

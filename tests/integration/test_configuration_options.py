@@ -131,7 +131,7 @@ def scores(response: RetrievalResponse) -> list[float]:
 
 def methods(response: RetrievalResponse) -> set[str]:
     """The retrievers that found any of the results."""
-    return {name for result in response.results for name in result.retrieval_method.split("+")}
+    return {name for result in response.results for name in result.lists}
 
 
 def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[float]:
@@ -233,7 +233,7 @@ def test_contextual_says_whether_the_vectors_with_context_are_searched(notes: No
 def best_score(notes: Notes, **fusion: Any) -> float:
     """Of the chunk that is the first of both lists."""
     best = notes.ask(WHERE, TWO_LISTS | {"fusion": fusion}).results[0]
-    assert best.retrieval_method == "semantic+fulltext"
+    assert "+".join(best.lists) == "semantic+fulltext"
     return best.score
 
 
@@ -259,7 +259,7 @@ def test_retrievers_say_what_searches_and_how_much_it_counts(notes: Notes) -> No
     best = weighted(notes, semantic=0.9, fulltext=0.2).results[0]
     assert best.score == pytest.approx((0.9 + 0.2) / 61)
     only_words = weighted(notes, semantic=0)
-    by_words = [result for result in only_words.results if "fulltext" in result.retrieval_method]
+    by_words = [result for result in only_words.results if "fulltext" in result.lists]
     assert by_words == list(only_words.results[: len(by_words)])
     assert set(scores(only_words)[len(by_words) :]) == {0.0}
     assert contents(weighted(notes, fulltext=0)) == contents(notes.ask(WHERE, BY_VECTORS))

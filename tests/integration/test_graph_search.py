@@ -66,7 +66,7 @@ def test_a_cause_in_another_note_is_found_with_the_way_to_it(
     response = corpus.ask(WHY, config)
     assert (response.degraded, response.messages) == ((), ())
     flood = by_text(response)[FLOOD]
-    assert flood.retrieval_method == "graph_causes"
+    assert flood.retrieval_method == "graph"
     rows = corpus.fetch("SELECT id, name FROM entities WHERE kind = 'event'")
     names = {row.id: row.name for row in rows}
     assert [names[entity] for entity in flood.causal_path] == [
@@ -115,7 +115,7 @@ def test_property_35_the_graph_alone_still_finds_what_the_question_names(
     ):
         corpus.run(lambda c, change=change: c.execute(f"ALTER {change}"))
     response = corpus.ask("¿Por qué mandaron a casa a Honorat?", graph_config())
-    assert by_text(response)[ROOF].retrieval_method == "graph_causes"
+    assert by_text(response)[ROOF].retrieval_method == "graph"
     assert {"fulltext", "semantic"} <= set(response.degraded)
     assert response.error is None
 

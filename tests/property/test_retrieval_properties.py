@@ -238,7 +238,7 @@ def test_property_05_every_result_is_complete(
     for result in results:
         stored = (whole | chunks)[result.chunk_id]
         assert (result.note_id, result.chunk_index, result.content) == stored
-        found_by = [RankedList(name) for name in result.retrieval_method.split("+")]
+        found_by = list(result.lists)
         assert (found_by == [RankedList.NOTES]) == (config.unit == "notes")
         written_out = result.to_json()
         assert all(
@@ -540,7 +540,7 @@ def test_property_39_windows_find_notes_in_every_state_and_none_twice(
     new = {n for n, draft in zip(notes_, written, strict=True) if draft.state == "new"}
     assert {result.note_id for result in results if result.chunk_id == result.note_id} == new
     for result in results:
-        assert result.retrieval_method == "windows"
+        assert result.lists == (RankedList.WINDOWS,)
         assert result.matched_window is not None
 
 
