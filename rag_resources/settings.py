@@ -108,10 +108,6 @@ OptionalJudge = Annotated[
     Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
 ]
 OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
-OptionalShare = Annotated[
-    Annotated[float, Field(ge=0, le=1)] | None,
-    BeforeValidator(lambda value: None if value == "" else value),
-]
 OptionalRate = Annotated[
     Annotated[str, AfterValidator(_rate)] | None, BeforeValidator(lambda value: value or None)
 ]

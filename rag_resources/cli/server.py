@@ -1,5 +1,6 @@
 """`rag up`, `rag down` and `rag serve`: the embedded database server, and the HTTP API."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -91,18 +92,24 @@ def down(
         say(_("The embedded PostgreSQL was not running."))
 
 
-def serve() -> None:
-    """Serve the HTTP API."""
+def serve(
+    host: Annotated[str | None, typer.Option(help=_("Instead of API_HOST."))] = None,
+    port: Annotated[int | None, typer.Option(help=_("Instead of API_PORT."))] = None,
+    workers: Annotated[int | None, typer.Option(help=_("Instead of API_WORKERS."))] = None,
+) -> None:
+    """Serve the HTTP API; the options are passed on to its processes by the environment."""
     from rag_resources.api.running import COMMAND, DEFAULT_PORT, check_exposure, free_port
     from rag_resources.api.running import serve as serve_until_stopped
     from rag_resources.programs import announced
 
+    given = {"API_HOST": host, "API_PORT": port, "API_WORKERS": workers}
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
     settings = read_settings()
-    port = free_port(settings)
+    bound = free_port(settings)
     with working(_("Opening the database…")), application() as opened:
         is_open = check_exposure(settings, opened)
-    if settings.api_port is None and port != DEFAULT_PORT:
-        warn(_("Port {default} is taken; {port} is used.").format(default=DEFAULT_PORT, port=port))
+    if settings.api_port is None and bound != DEFAULT_PORT:
+        warn(_("Port {default} is taken; {port} is used.").format(default=DEFAULT_PORT, port=bound))
     if is_open:
         warn(
             _(
@@ -113,11 +120,11 @@ def serve() -> None:
     say(
         _(
             "The API listens on http://{host}:{port} (documentation at /docs). Ctrl+C stops it."
-        ).format(host=settings.api_host, port=port)
+        ).format(host=settings.api_host, port=bound)
     )
-    address = f"http://{settings.api_host}:{port}"
+    address = f"http://{settings.api_host}:{bound}"
     with announced(settings.rag_home, COMMAND, address=address):
-        serve_until_stopped(settings, port)
+        serve_until_stopped(settings, bound)
 
 
 def server_version(url: str) -> str:

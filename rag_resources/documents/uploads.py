@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+import psycopg
 import structlog
 
 from rag_resources.core.configuration import canonical_hash
@@ -47,6 +48,7 @@ SOURCE = "uploads"
 
 MAX_NAME_CHARS = 200
 _KEPT = "uploads"
+_SET_ASIDE = "uploads-set-aside"
 _INCOMPLETE = timedelta(hours=1)
 _REGISTER_MS = 10_000.0
 _KEYS = UUID("6f1c2a52-6f0e-4f5d-9a0c-0f4b1f6f3a11")
@@ -214,6 +216,12 @@ def register_kept(database: Database, files: Files) -> int:
             register(database, files, upload)
         except ConflictError as error:
             _log.warning("upload_refused", upload=str(upload.upload_id), error=error.msgid)
+        except (psycopg.DataError, UnicodeError) as error:
+            # It can never be stored, and must not keep the others from it.
+            name = str(upload.upload_id)
+            _log.error("upload_set_aside", upload=name, error=type(error).__name__)
+            files.write(f"{_SET_ASIDE}/{name}.json", _to_bytes(upload))
+            files.delete(_note_name(upload.upload_id))
         else:
             registered += 1
     return registered
@@ -225,8 +233,13 @@ def find_kept(files: Files, upload_id: UUID) -> Upload | None:
 
 
 def kept_uploads(files: Files, tenant: str) -> list[str]:
-    """Return the names of the records of a tenant's uploads that are not registered yet."""
-    return [_note_name(upload.upload_id) for upload in _kept(files) if upload.tenant == tenant]
+    """Return the names of the records of a tenant's uploads that are not registered."""
+    return [
+        name
+        for folder in (_KEPT, _SET_ASIDE)
+        for name in files.names(folder)
+        if (upload := _read(files, name)) and upload.tenant == tenant
+    ]
 
 
 def _kept(files: Files) -> Iterator[Upload]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,21 @@ def test_an_upload_that_was_cut_off_is_no_document(database: Database, tmp_path:
     keep(files, upload, PLAN)
     assert uploads.register_kept(database, files) == 1
     assert find_kept(files, upload.upload_id) is None
+
+
+@pytest.mark.parametrize("bad", [{"a": "b\x00"}, {"a": "\ud800"}])
+def test_a_record_that_cannot_be_stored_keeps_no_other_from_it(
+    database: Database, tmp_path: Path, bad: dict[str, str]
+) -> None:
+    """It is set aside, where the deletion of its tenant finds it."""
+    files = LocalFiles(tmp_path)
+    received = check_upload(PLAN, "plan.txt", tenant="default")
+    keep(files, replace(received, metadata=bad), PLAN)
+    keep(files, check_upload(ACTA, "acta.txt", tenant="default"), ACTA)
+    assert uploads.register_kept(database, files) == 1
+    assert uploads.register_kept(database, files) == 0
+    (left,) = uploads.kept_uploads(files, "default")
+    assert str(received.upload_id) in left
 
 
 def test_a_refused_upload_leaves_no_file(database: Database, tmp_path: Path) -> None:

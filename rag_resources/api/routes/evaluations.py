@@ -2,7 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import anyio.to_thread
@@ -32,6 +32,7 @@ AT_ONCE_S = 30.0
 AD_HOC = "api"
 """The name under which a configuration with changed fields is stored."""
 
+LATER: dict[int | str, dict[str, Any]] = {HTTPStatus.ACCEPTED: {"model": RequestedEvaluation}}
 _FIGURES = {
     "hit_rate_k1": "hit_rate_at_1",
     "hit_rate_k3": "hit_rate_at_3",
@@ -75,8 +76,8 @@ def show(
     return RequestedEvaluation(**asked.model_dump(), evaluation=_row(made) if made else None)
 
 
-@router.post("/v1/evaluations")
-@router.post("/api/retrieve/evaluate", summary="As /v1/evaluations")
+@router.post("/v1/evaluations", responses=LATER)
+@router.post("/api/retrieve/evaluate", summary="As /v1/evaluations", responses=LATER)
 async def evaluate(
     request: Request, response: Response, caller: Writer, body: EvaluationBody
 ) -> Evaluated | RequestedEvaluation:
