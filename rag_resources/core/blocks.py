@@ -229,7 +229,8 @@ class _Builder:
             self._take(*_parsed(event), place)
         for match in _HIDDEN.finditer(self.text, start, end):
             span = Span(*match.span())
-            if not any(span.overlaps(literal) for literal in self._code):
+            after = bisect_left(self._code, span.end, key=lambda literal: literal.start)
+            if after == 0 or self._code[after - 1].end <= span.start:
                 self.hidden.append(span)
 
     def _take(self, name: str, detail: Any, is_start: bool, place: Span) -> None:
@@ -425,18 +426,18 @@ def _visible(
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the pieces without what is hidden."""
     hidden = sorted(hidden, key=lambda span: span.start)
+    passed = 0
     for start, end, shown in sorted(pieces, key=lambda piece: piece[:2]):
+        while passed < len(hidden) and hidden[passed].end <= start:
+            passed += 1
         at = start
-        for span in hidden:
-            if span.end <= at or not shown:
-                continue
-            if span.start >= end:
+        for span in map(hidden.__getitem__, range(passed, len(hidden))):
+            if span.start >= end or not shown:
                 break
             if end - start != len(shown):
                 shown = ""
-                break
-            if span.start > at:
+            elif span.start > at:
                 yield at, span.start, shown[at - start : span.start - start]
-            at = span.end
+            at = max(at, span.end)
         if shown and (at < end or start == end):
             yield at, end, shown[at - start :] if end - start == len(shown) else shown
