@@ -55,7 +55,7 @@ def read_enex(file: SourceFile, options: SourceOptions) -> Records:
             for number, node in enumerate(notes, start=1):
                 yield from _built(_evernote(node), file, options, file.at_line(number))
                 node.clear()
-        except ElementTree.ParseError as error:
+        except (ElementTree.ParseError, LookupError) as error:
             raise InvalidRecordError(
                 _("It is not an export of Evernote, or it is damaged.")
             ) from error

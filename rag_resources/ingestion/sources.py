@@ -5,6 +5,7 @@ Each file format is read by `markdown`, `jsonl` or `csv_file`; records are store
 
 import os
 import stat
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -157,20 +158,28 @@ def _read_archive(
     path: Path, name: str, options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of an export in a ZIP archive as those of a folder."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        if problem := _unpacked(path, root):
+            yield RejectedRecord(printable(name), problem)
+        else:
+            yield from _read_folder(root, _entries(root), options)
+
+
+def _unpacked(path: Path, folder: Path) -> str:
+    """Unpack an archive; return why that cannot be done, empty if it is."""
     try:
-        with ZipFile(path) as archive, TemporaryDirectory() as folder:
+        with ZipFile(path) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > MAX_ARCHIVE_BYTES:
-                yield RejectedRecord(printable(name), _("The archive is too large. Unpack it."))
-                return
+                return _("The archive is too large. Unpack it.")
             for member in members:
                 unpacked = archive.extract(member, folder)
                 moment = datetime(*member.date_time, tzinfo=UTC).timestamp()
                 os.utime(unpacked, (moment, moment))
-            root = Path(folder)
-            yield from _read_folder(root, _entries(root), options)
-    except (BadZipFile, ValueError, RuntimeError, NotImplementedError):
-        yield RejectedRecord(printable(name), _("The archive is damaged or has a password."))
+    except (BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, ValueError):
+        return _("The archive is damaged or has a password.")
+    return ""
 
 
 def _entries(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.sources import READERS, iter_source
+from rag_resources.ingestion.sources import ARCHIVE, READERS, iter_source
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 CONTENTS = TEXTS.filter(lambda text: not is_blank(text))
@@ -86,7 +86,7 @@ def contents(name: str, raw: bytes) -> list[str]:
 
 def check_storable(raw: bytes) -> None:
     """Whatever the bytes, every kind of file gives records that PostgreSQL can store."""
-    for suffix in READERS:
+    for suffix in (*READERS, ARCHIVE):
         with source(f"nota{suffix}", raw) as path:
             records = list(iter_source(path))
         for record in records:
