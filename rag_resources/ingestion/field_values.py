@@ -51,13 +51,12 @@ class FieldValues:
         """
         names = tuple(names)
         wanted = [folded_name(name) for name in names]
-        present = {folded_name(name): name for name in reversed(self.remaining)}
-        present |= {folded_name(name): name for name in names if name in self.remaining}
-        for name in [present[own] for own in wanted if own in present]:
+        found = [name for name in self.remaining if folded_name(name) in wanted]
+        found.sort(key=lambda name: (wanted.index(folded_name(name)), name not in names))
+        for name in found:
             if self.remaining[name] is None:
                 del self.remaining[name]
-        found = (present[own] for own in wanted if present.get(own) in self.remaining)
-        name = next(found, names[0])
+        name = next((own for own in found if own in self.remaining), names[0])
         return name, self.remaining.pop(name, None)
 
     def _clean(self, text: str, field: str) -> str:
