@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from rag_resources.core.blocks import read, rendered
 from rag_resources.core.rules import rules
 from rag_resources.core.sentences import iter_sentences
+from rag_resources.core.text import Span
 from rag_resources.core.types import Chunk
 
 SUMMARY_CHARS = 160
@@ -28,7 +29,8 @@ def summarize(title: str, content: str) -> str:
         At most `SUMMARY_CHARS` characters on one line; empty only if title and content are.
     """
     reading = read(content)
-    opening = next((reading.rendered(own.start, own.end) for own in iter_sentences(content)), "")
+    first = next(iter_sentences(content), Span(0, 0))
+    opening = reading.rendered(first.start, first.end) or content[first.start : first.end]
     parts = [part for part in (_one_line(title), _one_line(opening)) if part]
     return _shorten(": ".join(parts), SUMMARY_CHARS)
 
