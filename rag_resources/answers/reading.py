@@ -6,7 +6,7 @@ The rules are in `core.question_reading`; this module looks up what exists.
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 import structlog
@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError, RagError
 from rag_resources.core.filters import RetrievalFilters, narrowed
+from rag_resources.core.periods import MADRID, Period
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.question_reading import (
     Implied,
     ImpliedKind,
-    Period,
     QuestionSigns,
     Reading,
     goes_on,
@@ -91,9 +91,10 @@ class QuestionReader:
         """
         searched, focus = self._searched(question, turns, language)
         reading = Reading(question, searched, filters, focus=focus)
-        signs = read_question(question, language)
+        today = datetime.now(MADRID).date()
+        signs = read_question(question, language, today)
         if searched != question and not (signs.periods or signs.file_names):
-            signs = read_question(searched, language)
+            signs = read_question(searched, language, today)
         revoked = {fold(text.strip()) for text in ignored}
         try:
             deadline = Deadline.after(READ_MS, time.monotonic)
@@ -158,6 +159,10 @@ def _looked_up(
         if both is not None and fold(own.text) not in revoked:
             filters = both
             kept.append(replace(own, text=as_written(reading.searched, own.text)))
+            if own.kind is ImpliedKind.PERIOD:
+                # The words of a period do not answer what happened in it.
+                asked = reading.focus.replace(kept[-1].text, " ")
+                reading = replace(reading, focus=asked if content(asked) else reading.focus)
     several = tuple(own.note_ids for own in files) if len(files) > 1 else ()
     return replace(
         reading,
@@ -212,8 +217,11 @@ def _implied(
 
 def _in_period(periods: Sequence[Period]) -> Implied:
     """Return the condition of some periods: from the first day to the last."""
-    start, end = min(own.start for own in periods), max(own.end for own in periods)
-    first, last = (f"{day:%Y-%m-%d}" for day in (start, end - timedelta(microseconds=1)))
+    starts, ends = [own.start for own in periods], [own.end for own in periods]
+    start = None if None in starts else min(filter(None, starts))
+    end = None if None in ends else max(filter(None, ends))
+    first = f"{start:%Y-%m-%d}" if start else "…"
+    last = f"{end - timedelta(microseconds=1):%Y-%m-%d}" if end else "…"
     return Implied(
         ImpliedKind.PERIOD,
         ", ".join(own.text for own in periods),

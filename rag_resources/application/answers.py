@@ -31,6 +31,7 @@ from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.question_reading import ImpliedKind
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
@@ -229,6 +230,14 @@ class Answers:
             if sentences
             else _("I found no relevant information in your notes about this question.")
         )
+        implied = searched.reading.implied if searched.reading else ()
+        period = next((own for own in implied if own.kind is ImpliedKind.PERIOD), None)
+        if period and response.results and not sentences:
+            nearest = ", ".join(dict.fromkeys(own.title for own in response.results[:3]))
+            notice = _(
+                "The notes of {period} do not answer it. Nearest: {titles}. To search all, "
+                "ignore “{text}”."
+            ).format(period=period.shown, titles=nearest, text=period.text)
         if telling.failure:
             response = replace(response, messages=(*response.messages, telling.failure))
         ending = telling.writing.ending

@@ -8,13 +8,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import date
 from enum import StrEnum
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.periods import Period, periods
 from rag_resources.core.rules import question_rules
 from rag_resources.core.wording import content, fold, names, word_set
 from rag_resources.languages.messages import _
@@ -35,20 +35,6 @@ _TOKEN = re.compile(r"[\w][\w\-]*")
 _CAPITALISED = re.compile(
     r"[^\W\d_a-zà-ÿ][\w’'\-]+(?:\s+(?:(?:de|del|la|las|los|y|i)\s+)?[^\W\d_a-zà-ÿ][\w’'\-]+)*"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A time that a question names.
-
-    Attributes:
-        text: As the question names it, in small letters without accents.
-        start: In UTC, inclusive; `end` is exclusive.
-    """
-
-    text: str
-    start: datetime
-    end: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +137,10 @@ class Reading:
         }
 
 
-def read_question(question: str, language: str = "es") -> QuestionSigns:
-    """Return what a question names, by the rules of its language."""
+def read_question(question: str, language: str, today: date) -> QuestionSigns:
+    """Return what a question names, by the rules of its language, on a day."""
     return QuestionSigns(
-        _periods(" ".join(fold(question).split()), language),
+        periods(_FILE.sub(" ", " ".join(fold(question).split())), language, today),
         tuple(dict.fromkeys(match[0] for match in _FILE.finditer(question))),
         _phrases(question),
         _inner_names(question),
@@ -191,32 +177,6 @@ def _inner_names(question: str) -> tuple[str, ...]:
         if words:
             found.append(" ".join(words))
     return tuple(dict.fromkeys(found))
-
-
-@cache
-def _patterns(language: str) -> tuple[list[str], list[re.Pattern[str]], list[re.Pattern[str]]]:
-    """Return the months, and the patterns of a month of a year and of a year."""
-    found = question_rules(language).reading
-    months = "|".join(found["months"])
-    month = [re.compile(rf"\b{own.replace('{months}', months)}\b") for own in found["month"]]
-    return found["months"], month, [re.compile(rf"\b{own}\b") for own in found["year"]]
-
-
-def _periods(line: str, language: str) -> tuple[Period, ...]:
-    months, month_patterns, year_patterns = _patterns(language)
-    found: dict[int, Period] = {}
-    for pattern in month_patterns:
-        for match in pattern.finditer(line):
-            start = datetime(int(match["year"]), months.index(match["month"]) + 1, 1, tzinfo=UTC)
-            later, last = divmod(start.month, 12)
-            end = start.replace(year=start.year + later, month=last + 1)
-            found[match.start()] = Period(match[0], start, end)
-    for pattern in year_patterns:
-        for match in pattern.finditer(line):
-            start = datetime(int(match["year"]), 1, 1, tzinfo=UTC)
-            period = Period(match[0], start, start.replace(year=start.year + 1))
-            found.setdefault(match.start(), period)
-    return tuple(found[at] for at in sorted(found))
 
 
 def _phrases(question: str) -> tuple[str, ...]:

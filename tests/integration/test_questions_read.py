@@ -341,3 +341,16 @@ def test_a_filter_that_no_note_meets_is_named(
         assert part in said
     in_vain = app.retrieve("helicóptero", filters=RetrievalFilters(source="notes"), **WORDS)
     assert in_vain.response.messages == ()
+
+
+def test_a_period_whose_notes_do_not_answer_says_so(app: Application, database: Database) -> None:
+    """The words of the period are no answer."""
+    moment = datetime(2024, 1, 5, tzinfo=UTC)
+    record = NoteRecord("lluvia.md", "Lluvia", "Llovió todo el mes de enero.", moment)
+    with database.transaction() as connection:
+        upsert_notes(connection, [record], tenant="default", source="notes")
+    asked = app.answers.ask("¿Quién repara la caldera en enero de 2024?", **WORDS)
+    assert not asked.answer.found
+    assert asked.reading is not None
+    assert [own.text for own in asked.reading.implied] == ["en enero de 2024"]
+    assert all(own in asked.answer.notice for own in ("2024-01-01", "Lluvia", "en enero de 2024"))
