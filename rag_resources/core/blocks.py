@@ -109,8 +109,8 @@ class Reading:
         return _clean(self.shown(start, len(self.text) if end is None else end))
 
     def shown(self, start: int, end: int) -> str:
-        """Return the pieces of a range as they are, white space at its ends included."""
-        return "".join(self._pieces_of(start, end))
+        """Return the pieces of a range with the white space at its ends."""
+        return _INVISIBLE.sub("", "".join(self._pieces_of(start, end)))
 
     def columns_at(self, place: int) -> str:
         """Return the names of the columns of the row at a place; empty if it is no row of cells."""
