@@ -54,7 +54,6 @@ def folder(tmp_path: Path) -> Path:
     (notes / "b.md").write_text(f"---\ndate: 2025-03-02\nTitulo: El local\n---\n{SPANISH}\n")
     (notes / "c.txt").write_text(f"{SPANISH}\n")
     (notes / "mala.md").write_text("---\nfecha: ayer\n---\nTexto.\n")
-    (notes / "latin.md").write_bytes("Canción".encode("latin-1"))
     (notes / "plan.pdf").write_bytes(b"%PDF-1.4")
     (notes / "foto.jpg").write_bytes(b"")
     return notes
@@ -73,7 +72,6 @@ def test_it_writes_settings_and_drafts_and_starts_nothing(
     rows = json.loads((tmp_path / "preguntas.json").read_text())["entries"]
     assert sorted(row["relevantNotes"][0] for row in rows) == ["a", "b", "c"]
     for said in (
-        "latin.md",
         "fecha: «ayer» no es una fecha",
         ".pdf (1)",
         _(
@@ -240,10 +238,10 @@ def test_the_language_of_a_note_is_told_by_its_small_words() -> None:
 
 def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
     found = survey(folder)
-    assert (found.notes, found.rejected_count) == (3, 2)
-    assert found.read == {".md": 4, ".txt": 1}
+    assert (found.notes, found.rejected_count) == (3, 1)
+    assert found.read == {".md": 3, ".txt": 1}
     assert found.other == {".pdf": 1, ".jpg": 1}
-    assert found.fields == {"Titulo": 1}
+    assert found.dates == {"field": 2, "file_modified": 1}
 
 
 @pytest.mark.parametrize(
