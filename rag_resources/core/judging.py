@@ -6,7 +6,7 @@ labelled answers.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import fmean, median
@@ -34,12 +34,14 @@ FULL_COSINE = 0.5
 relevance is 0.5."""
 
 RULES_VERSION = version_of(
-    "embedded-4",
+    "embedded-5",
     [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
     first="1fe7610e6b083fd3",
 )
 """Version of the rules below, of the word lists they use and of the thresholds."""
 
+_WORDS_BEFORE = 4
+"""Words before a verb among which its negation stands."""
 _CLAUSE_BORDER = re.compile(r"[;:—]")
 
 
@@ -197,17 +199,32 @@ def could_support(claim: str, piece: str, question: str) -> bool:
     """Whether a piece of evidence supports a claim, judged by its words.
 
     It must contain every number and name of the claim that is not in the question, be negated if
-    and only if the claim is, and contain at least `MIN_SHARE` of the words that the claim adds to
-    the question (of all its words if it adds none). This ignores who did what to whom, synonyms,
-    and negation without a "no". A claim that summarises a passage in other words counts as
-    unsupported.
+    and only if the claim is, where it says the same, and contain at least `MIN_SHARE` of the words
+    that the claim adds to the question (of all its words if it adds none). This ignores who did
+    what to whom, synonyms, and negation without a "no". A claim that summarises a passage in other
+    words counts as unsupported.
     """
     if not has_its_facts(claim, piece, question):
         return False
-    if is_negated(claim) != is_negated(piece):
-        return False
     said = content(claim)
+    if is_negated(claim) != is_negated(_part_about(said, piece)):
+        return False
     return share(said - content(question) or said, content(piece)) >= MIN_SHARE
+
+
+def _part_about(said: Collection[str], piece: str) -> str:
+    """Return a piece from before its first word of a claim to the end of the last one's clause.
+
+    What is denied before or after that is not what the claim says.
+    """
+    words = list(re.finditer(r"\w+", piece))
+    own = [at for at, word in enumerate(words) if not content(word[0]).isdisjoint(said)]
+    if not own:
+        return piece
+    conjunctions = "|".join(rules().sentences.conjunctions)
+    clause_end = re.compile(rf"[,;:.—(]|\b(?:{conjunctions})\b").search(piece, words[own[-1]].end())
+    end = clause_end.start() if clause_end else len(piece)
+    return piece[words[max(0, own[0] - _WORDS_BEFORE)].start() : end]
 
 
 def has_its_facts(claim: str, piece: str, question: str) -> bool:

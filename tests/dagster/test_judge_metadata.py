@@ -56,7 +56,7 @@ def test_judgements_are_metadata_and_a_mean_over_nothing_is_left_out(
 
     assert not plain.keys() & SHOWN
     assert (with_judge["judged_queries"], with_judge["judge_failures"]) == (judged, 0)
-    assert with_judge["judge"] == "embedded: openai_hash 1, embedded-4"
+    assert with_judge["judge"] == "embedded: openai_hash 1, embedded-5"
     assert with_judge["answerer"] == QUOTATION_VERSION
     assert "faithfulness" not in with_judge, "extracted answers only quote"
     assert ("answer_relevance" in with_judge) == bool(judged)

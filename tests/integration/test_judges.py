@@ -450,7 +450,7 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         pytest.approx(summary.answer_relevance),
         "embedded",
         "openai_hash 1",
-        "embedded-4",
+        "embedded-5",
         QUOTATION_VERSION,
         2,
         0,
