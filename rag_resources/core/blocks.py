@@ -167,7 +167,7 @@ def _clean(text: str) -> str:
     return re.sub(r"\n{2,}", "\n", "\n".join(lines)).strip()
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def read(text: str) -> Reading:
     """Read a text as blocks.
 
