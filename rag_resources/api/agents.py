@@ -139,9 +139,9 @@ async def get(request: Request, wanted: GetNote) -> tuple[str, dict[str, Any]]:
         "end": end,
         "characters": len(note.content),
     }
-    label = note_label(note.title, note.external_id, note.note_id)
+    label = note_label(note.title, note.external_id, note.id)
     text = f"{label} ({note.created_at:%Y-%m-%d})\n\n{part['content']}"
-    return text, {**note.to_json(), **part}
+    return text, {**note.model_dump(mode="json", by_alias=True), **part}
 
 
 def _label(row: dict[str, Any]) -> str:

@@ -417,20 +417,6 @@ class Evaluations(Written):
     evaluations: list[EvaluationRow]
 
 
-class Note(Written):
-    """A note; `documentId` and `headings` if it is a section of a document."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: UUID
-    external_id: str
-    title: str
-    content: str
-    created_at: str
-    content_sha256: str = Field(alias="contentSha256")
-    tags: list[str]
-
-
 class Tag(Written):
     """A tag, and how many notes have it."""
 

@@ -32,6 +32,10 @@ from rag_resources.settings import Settings
 from rag_resources.store.api_keys import StoredKey
 
 _CACHED_KEYS = 10_000
+_INVALID_KEY = _(
+    "The key is not valid, has expired or was revoked. Whoever runs the service sees the keys with "
+    "“rag key list” and creates another with “rag key create NAME”."
+)
 _OUTAGE_S = 3_600
 """How long the last known keys are valid while the database does not answer."""
 
@@ -147,42 +151,18 @@ class Door:
         presented = parse_key(given)
         stored = self._stored(presented.key_id, asks=asks) if presented else None
         if presented is None or stored is None:
-            raise _unauthorized(
-                _(
-                    "The key is not valid, has expired or was revoked. Whoever runs the service "
-                    "sees the keys with “rag key list” and creates another with “rag key create "
-                    "NAME”."
-                )
-            )
+            raise _unauthorized(_INVALID_KEY)
         if not presented.is_genuine(stored.secret_sha256):
-            raise _unauthorized(
-                _(
-                    "The key is not valid, has expired or was revoked. Whoever runs the service "
-                    "sees the keys with “rag key list” and creates another with “rag key create "
-                    "NAME”."
-                )
-            )
+            raise _unauthorized(_INVALID_KEY)
         if presented.scope is None:
             return Caller(stored.tenant, stored.role, presented.key_id)
         scope = read_scope(presented.scope)
         if scope is None or scope.expires_at <= time.time():
-            raise _unauthorized(
-                _(
-                    "The key is not valid, has expired or was revoked. Whoever runs the service "
-                    "sees the keys with “rag key list” and creates another with “rag key create "
-                    "NAME”."
-                )
-            )
+            raise _unauthorized(_INVALID_KEY)
         try:
             filters = parse_filters(scope.filters)
         except InvalidFiltersError:
-            raise _unauthorized(
-                _(
-                    "The key is not valid, has expired or was revoked. Whoever runs the service "
-                    "sees the keys with “rag key list” and creates another with “rag key create "
-                    "NAME”."
-                )
-            ) from None
+            raise _unauthorized(_INVALID_KEY) from None
         return Caller(stored.tenant, ApiRole.READER, presented.key_id, filters)
 
     def _stored(self, key_id: str, *, asks: bool) -> StoredKey | None:

@@ -1,10 +1,12 @@
 """Notes for readers with their content, and the tags. Writing and finding is in `store.notes`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.database.pool import Connection
@@ -12,45 +14,31 @@ from rag_resources.database.queries import queries
 from rag_resources.store.search import is_visible
 
 
-@dataclass(frozen=True, slots=True)
-class OpenNote:
-    """A note with its content.
+class OpenNote(BaseModel):
+    """A note with its content: the row, and the JSON of it.
 
     Attributes:
         external_id: Its id, for a note that came from no source.
         document_id: The document that it is a section of; None if it is not a section.
-        heading_path: The headings above that section, outermost first.
+        headings: The headings above that section, outermost first.
     """
 
-    note_id: UUID
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, from_attributes=True, frozen=True
+    )
+
+    id: UUID
     source: str
     external_id: str
     title: str
     content: str
     created_at: datetime
     updated_at: datetime
-    tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
-    content_sha256: bytes
+    tags: list[str]
+    metadata: dict[str, Any]
+    content_sha256: str = Field(alias="contentSha256")
     document_id: UUID | None
-    heading_path: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form."""
-        return {
-            "id": str(self.note_id),
-            "source": self.source,
-            "externalId": self.external_id,
-            "title": self.title,
-            "content": self.content,
-            "createdAt": self.created_at.isoformat(),
-            "updatedAt": self.updated_at.isoformat(),
-            "tags": list(self.tags),
-            "metadata": dict(self.metadata),
-            "contentSha256": self.content_sha256.hex(),
-            "documentId": str(self.document_id) if self.document_id else None,
-            "headings": list(self.heading_path),
-        }
+    headings: list[str]
 
 
 def open_note(
@@ -63,22 +51,7 @@ def open_note(
     if hidden:
         return None
     row = queries().open_note(connection, note_id=note_id, tenant=tenant)
-    if row is None:
-        return None
-    return OpenNote(
-        row.id,
-        row.source,
-        row.external_id,
-        row.title,
-        row.content,
-        row.created_at,
-        row.updated_at,
-        tuple(row.tags),
-        row.metadata,
-        bytes(row.content_sha256),
-        row.document_id,
-        tuple(row.heading_path),
-    )
+    return OpenNote.model_validate(row) if row else None
 
 
 class NoteOrigin(NamedTuple):

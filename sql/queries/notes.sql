@@ -318,12 +318,12 @@ WHERE n.expires_at IS NULL OR n.expires_at > now();
 -- A note with its content, for a reader.
 -- params:  note_id uuid, tenant text
 -- returns: id uuid, source text, external_id text (else the id), title text, content text, created_at timestamptz,
---          updated_at timestamptz, tags text[], metadata jsonb, content_sha256 bytea, document_id uuid or null,
---          heading_path text[]; or nothing
+--          updated_at timestamptz, tags text[], metadata jsonb, content_sha256 text, document_id uuid or null,
+--          headings text[]; or nothing
 -- index:   notes_pkey
 SELECT
     n.id, n.source, coalesce(n.external_id, n.id::text) AS external_id, n.title, n.content, n.created_at, n.updated_at,
-    n.tags, n.metadata, n.content_sha256, n.document_id, n.heading_path
+    n.tags, n.metadata, encode(n.content_sha256, 'hex') AS content_sha256, n.document_id, n.heading_path AS headings
 FROM notes AS n
 WHERE n.id = :note_id AND n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now());
 

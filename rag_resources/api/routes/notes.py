@@ -1,22 +1,22 @@
 """`/v1/notes` and `/v1/tags`: notes to open and tags to filter by; `/v1/me`: the key's rights."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse
 
-from rag_resources.api.bodies import Note, Tags, Who
+from rag_resources.api.bodies import Tag, Tags, Who
 from rag_resources.api.identity import Reader, Searcher
 from rag_resources.api.problems import ProblemError
 from rag_resources.languages.messages import _
+from rag_resources.store.open_notes import OpenNote
 
 router = APIRouter(tags=["notes"])
 
 
-@router.get("/v1/notes/{note_id:uuid}", response_model=Note)
-def show(request: Request, caller: Searcher, note_id: UUID) -> JSONResponse:
+@router.get("/v1/notes/{note_id:uuid}")
+def show(request: Request, caller: Searcher, note_id: UUID) -> OpenNote:
     """Open a note; a key with filters opens those that it finds."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = app.notes.open(note_id, caller.filters)
@@ -25,28 +25,26 @@ def show(request: Request, caller: Searcher, note_id: UUID) -> JSONResponse:
             note_id=note_id
         )
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
-    return JSONResponse(found.to_json())
+    note: OpenNote = found
+    return note
 
 
-@router.get("/v1/tags", response_model=Tags)
+@router.get("/v1/tags")
 def tags(
     request: Request, caller: Reader, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
-) -> JSONResponse:
+) -> Tags:
     """List the tags of the notes, the most used first."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = app.notes.tags(limit=limit)
-    listed: list[dict[str, Any]] = [{"tag": tag, "notes": notes} for tag, notes in found]
-    return JSONResponse({"tags": listed})
+    return Tags(tags=[Tag(tag=tag, notes=notes) for tag, notes in found])
 
 
-@router.get("/v1/me", response_model=Who)
-def me(caller: Searcher) -> JSONResponse:
+@router.get("/v1/me")
+def me(caller: Searcher) -> Who:
     """Say whose notes the key of this request shows, and what it may do."""
-    return JSONResponse(
-        {
-            "tenant": caller.tenant,
-            "role": caller.role.value,
-            "scoped": caller.filters is not None,
-            "keyId": caller.key_id or None,
-        }
+    return Who(
+        tenant=caller.tenant,
+        role=caller.role.value,
+        scoped=caller.filters is not None,
+        key_id=caller.key_id or None,
     )
