@@ -356,7 +356,7 @@ def test_a_cited_row_of_a_table_shows_the_names_of_its_columns(
             _("Not calibrated: what the notes do not say is answered, too. Check the sources.")
         )
         source = turn.locator(".sources li").first
-        said = _("Columns: {columns}").format(columns="| Máquina | Precio |")
+        said = _("Columns: {columns}").format(columns="Máquina | Precio")
         expect(source).to_contain_text(said)
 
 
