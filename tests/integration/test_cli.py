@@ -787,8 +787,8 @@ def test_a_model_server_that_is_down_leaves_words(
     ]
     explained = indexed("--debug", *asked)
     assert (
-        _("Ollama does not answer at {host}. Check that it is started.").format(
-            host="http://127.0.0.1:9"
+        _("The model server does not answer. Check that it is started, and {setting}.").format(
+            setting="OLLAMA_HOST"
         )
         in explained.err
     )
