@@ -126,7 +126,8 @@ def test_property_19_every_embedded_chunk_has_both_vectors(
     corpus.embedder = embedder
     corpus.index(config)
     rows = corpus.fetch(
-        "SELECT c.note_id, c.content, c.context, e.chunk_id, e.embedding, e.contextual_embedding"
+        "SELECT c.note_id, coalesce(c.rendered, c.content) AS content, c.context, e.chunk_id,"
+        " e.embedding, e.contextual_embedding"
         " FROM chunks AS c LEFT JOIN chunk_embeddings AS e ON e.chunk_id = c.id"
     )
     assert rows
