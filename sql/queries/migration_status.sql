@@ -61,12 +61,12 @@ INNER JOIN LATERAL ( -- noqa: ST05
 ORDER BY w.model, w.id;
 
 -- name: migration_activity^
--- The time, the number of chunks, and whether a run is working on the embedding queue: only such a run locks its rows
--- or adds to it.
+-- The time, the number of chunks that are not provisional, and whether a run is working on the embedding queue: only
+-- such a run locks its rows or adds to it.
 -- returns: read_at timestamptz, chunks bigint, is_working bool
 SELECT
     now() AS read_at,
-    (SELECT count(*) FROM chunks) AS chunks,
+    (SELECT count(*) FROM chunks AS c WHERE c.id <> c.note_id) AS chunks,
     (
         SELECT count(*) > 0 FROM pg_locks AS l
         INNER JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
