@@ -213,7 +213,7 @@ class Path:
         """What is said of the tenant."""
         info = corpus.embedder.info
         count = EXACT_VECTORS + 1 if self.many else 1
-        return SearchFacts(self.shared, count, {info.name: info}, frozenset())
+        return SearchFacts(self.shared, count, {info.name: info}, frozenset(), None)
 
 
 @pytest.fixture
@@ -501,7 +501,8 @@ def test_the_facts_of_a_tenant_are_what_decides_how_it_is_searched(corpus: Corpu
             return read_facts(connection, "ana")
 
     own = replace(corpus.embedder.info, max_sequence_tokens=0)
-    assert facts() == SearchFacts(False, 0, {own.name: own}, frozenset())
+    found = facts()
+    assert found == SearchFacts(False, 0, {own.name: own}, frozenset(), found.models_state)
     corpus.cut()
     assert facts().windowed == {own.name}
     corpus.fill([Draft(), Draft(tenant="blas")])

@@ -100,7 +100,7 @@ class Store:
         )
 
     def evaluate(self, config: RetrievalConfig = HYBRID) -> StoredEvaluation:
-        settings = SearchSettings(tenant="ana", note_model=GOOD)
+        settings = SearchSettings(tenant="ana")
         made = evaluate(self.database, self.pipeline, "una", config, settings=settings)
         assert made.summary.degraded_queries == 0
         assert made.evaluation_id

@@ -7,13 +7,10 @@ from hypothesis import strategies as st
 
 from rag_resources.core.migration_status import (
     LONGEST_MINUTES,
-    ChunkingWork,
     EmbeddingWork,
     ModelProgress,
     MonthProgress,
-    Pace,
     minutes_left,
-    notes_per_minute,
     total_progress,
     vectors_per_minute,
 )
@@ -21,26 +18,22 @@ from rag_resources.core.migration_status import (
 START = datetime(2026, 1, 1, tzinfo=UTC)
 moments = st.floats(0, 1e7).map(lambda seconds: START + timedelta(seconds=seconds))
 
-chunking = st.builds(ChunkingWork, moments, st.integers(1, 25))
-
 
 @st.composite
 def months(draw: st.DrawFn) -> MonthProgress:
     notes = draw(st.integers(0, 10**6))
     chunked = draw(st.integers(0, notes))
     migrated = draw(st.integers(0, chunked))
-    refused = draw(st.integers(0, notes - migrated))
     pending = {"a": draw(st.integers(0, chunked))}
-    return MonthProgress("2026-01", notes, chunked, migrated, refused=refused, pending=pending)
+    return MonthProgress("2026-01", notes, chunked, migrated, pending=pending)
 
 
 @st.composite
 def models(draw: st.DrawFn) -> ModelProgress:
     chunks = draw(st.integers(0, 10**6))
     pending = draw(st.integers(0, chunks))
-    sound = draw(st.integers(0, pending))
     state = draw(st.sampled_from([None, "building", "serving"]))
-    return ModelProgress("a", chunks, state, False, pending, pending, sound)
+    return ModelProgress("a", chunks, state, False, pending, pending)
 
 
 @st.composite
@@ -54,7 +47,7 @@ def test_the_parts_make_the_whole(found: list[MonthProgress]) -> None:
     total = total_progress(found, "total")
     assert total.migrated + total.remaining == total.notes
     for month in (*found, total):
-        assert 0 <= month.percent_migrated <= month.percent_chunked <= 100
+        assert 0 <= month.percent_migrated <= 100
         assert (month.percent_migrated == 100) == (month.remaining == 0)
 
 
@@ -64,19 +57,15 @@ def test_a_model_has_some_share_of_the_chunks(model: ModelProgress) -> None:
     assert 0 <= model.percent <= 100
 
 
-@given(st.lists(chunking, max_size=60), st.lists(work(), max_size=30), months(), models())
+@given(st.lists(work(), max_size=30), months(), models())
 def test_a_time_left_is_of_work_left(
-    chunked: list[ChunkingWork],
-    done: list[EmbeddingWork],
-    total: MonthProgress,
-    model: ModelProgress,
+    done: list[EmbeddingWork], total: MonthProgress, model: ModelProgress
 ) -> None:
-    pace = Pace(notes_per_minute(chunked), vectors_per_minute(done))
-    assert pace.notes_per_minute is None or pace.notes_per_minute >= 1
-    assert all(rate > 0 for rate in pace.vectors_per_minute.values())
+    pace = vectors_per_minute(done)
+    assert all(rate > 0 for rate in pace.values())
     left = minutes_left(total, [model], pace)
     assert left is None or 0 < left <= LONGEST_MINUTES
-    if total.remaining == total.refused and not model.pending_sound_chunks and model.state:
+    if not total.remaining and not model.pending_chunks and model.state:
         assert left is None
 
 

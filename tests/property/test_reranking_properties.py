@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.core.diversity import maximal_marginal_relevance
-from rag_resources.core.fusion import best_first
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import ScoredChunk, Vectors
@@ -21,13 +20,10 @@ MAX_CHUNKS = 15
 def fused_chunks(draw: st.DrawFn) -> list[ScoredChunk]:
     """Up to `MAX_CHUNKS` chunks, best first, some with equal scores."""
     scores = draw(st.lists(shares(), max_size=MAX_CHUNKS))
-    return best_first(
-        (
-            ScoredChunk(uuid_number(number), uuid_number(100), score, (RankedList.FULLTEXT,), score)
-            for number, score in enumerate(scores)
-        ),
-        "chunk_id",
-    )
+    return [
+        ScoredChunk(uuid_number(number), uuid_number(100), score, (RankedList.FULLTEXT,), score)
+        for number, score in enumerate(sorted(scores, reverse=True))
+    ]
 
 
 @st.composite
