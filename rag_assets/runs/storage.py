@@ -1,4 +1,4 @@
-"""Dagster's own storage: its log of events, and the connections of a process that executes runs."""
+"""Dagster's own storage: where it is, its log of events, and the connections that a run keeps."""
 
 from typing import Any, Self
 
@@ -11,10 +11,15 @@ from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._serdes import ConfigurableClassData
-from dagster_postgres import PostgresEventLogStorage
-from dagster_postgres.utils import pg_url_from_config
+from dagster_postgres import (
+    PostgresEventLogStorage,
+    PostgresRunStorage,
+    PostgresScheduleStorage,
+)
 
 from rag_assets.runs.failures import checks_of, in_words, told_by_checks
+from rag_resources.database.locate import create_embedded_schema, dagster_url
+from rag_resources.settings import load_settings
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _OLDEST_S = 3600
@@ -38,7 +43,35 @@ def keep_connections(instance: dg.DagsterInstance) -> None:
     )
 
 
-class EventLog(PostgresEventLogStorage):
+class _Located:
+    """Storage in the database that the product's settings name.
+
+    The embedded server is started and gets its schema, so that `dagster dev`, `dg launch` and the
+    like work in a fresh clone.
+    """
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        """Take no configuration: the settings say everything."""
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
+        """Build it from the settings of this process."""
+        settings = load_settings()
+        create_embedded_schema(settings)
+        return cls(postgres_url=dagster_url(settings), inst_data=inst_data)  # type: ignore[call-arg]
+
+
+class RunStorage(_Located, PostgresRunStorage):
+    """Dagster's runs in PostgreSQL."""
+
+
+class ScheduleStorage(_Located, PostgresScheduleStorage):
+    """Dagster's ticks in PostgreSQL."""
+
+
+class EventLog(_Located, PostgresEventLogStorage):
     """Dagster's event log in PostgreSQL, adapted to the pages that people read.
 
     A check has one entry per run. No check of the product has partitions, but Dagster would plan
@@ -52,12 +85,6 @@ class EventLog(PostgresEventLogStorage):
     blocking check stopped what the check said. An unforeseen
     failure keeps its class name and stack trace.
     """
-
-    @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
-        """Build it from the instance file; Dagster's own method would return its own class."""
-        url = pg_url_from_config(config_value)
-        return cls(postgres_url=url, inst_data=inst_data)
 
     def store_event(self, event: EventLogEntry) -> None:
         """Store an event."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from rag_resources.core.errors import DatabaseNotReadyError
 from rag_resources.database.lock_watch import log_wait
-from rag_resources.database.migrations import connect, parse_url
+from rag_resources.database.migrations import connect, migrate, parse_url
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers
-from rag_resources.database.schema import check_schema
+from rag_resources.database.schema import SchemaState, check_schema, read_schema
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.languages.messages import Text, _
 from rag_resources.settings import Settings
@@ -94,6 +94,20 @@ def dagster_url(settings: Settings) -> str:
     else:
         place = _embedded_url(settings, DAGSTER_DATABASE).partition("://")[2]
     return f"postgresql+psycopg2://{place}"
+
+
+def create_embedded_schema(settings: Settings) -> None:
+    """Give the embedded database its schema if it has none; one of another version is left alone.
+
+    Without effect where the settings name a database: who started this process has prepared it.
+    """
+    if settings.database_url or settings.dagster_pg_url:
+        return
+    url = database_url(settings)
+    with connect(url) as connection:
+        missing = read_schema(connection).state is SchemaState.MISSING
+    if missing:
+        migrate(url)
 
 
 def check_dagster_url(settings: Settings) -> None:

@@ -7,8 +7,6 @@ import yaml
 
 from rag_assets.instance_file import (
     DEFAULT,
-    EARLIER_DEFAULTS,
-    MOVED_MODULES,
     RECORD,
     digest,
     provide_instance_file,
@@ -17,7 +15,6 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.languages.messages import _
 
 ROOT = Path(__file__).parents[2]
-EARLIER = ROOT / "tests" / "data" / "dagster_defaults"
 OWN = "storage:\n  sqlite:\n    base_dir: /tmp/mine\n"
 
 
@@ -87,42 +84,6 @@ def test_an_older_default_that_nobody_changed_is_replaced(path: Path) -> None:
         ).format(path=path)
     ]
     assert path.read_bytes() == DEFAULT.read_bytes()
-    assert provide(path) == []
-
-
-def test_the_defaults_of_earlier_versions_are_recognised(path: Path) -> None:
-    """They were written before digests were recorded; `tests/data` keeps a copy of each."""
-    copies = [copy.read_bytes() for copy in EARLIER.glob("*.yaml")]
-    assert {digest(copy) for copy in copies} == EARLIER_DEFAULTS
-    path.parent.mkdir()
-    for copy in copies:
-        path.write_bytes(copy)
-        is_current = copy == DEFAULT.read_bytes()
-        notices = (
-            []
-            if is_current
-            else [
-                _(
-                    "{path} was brought up to date: it was an earlier version, unchanged, of the "
-                    "product's own."
-                ).format(path=path)
-            ]
-        )
-        assert provide(path) == notices
-        assert path.read_bytes() == DEFAULT.read_bytes()
-
-
-@pytest.mark.parametrize("old", MOVED_MODULES)
-def test_a_module_that_has_moved_is_told_with_the_remedy(path: Path, old: str) -> None:
-    """Before Dagster fails to import it; with the remedy applied the file is accepted."""
-    text = f"run_launcher:\n  module: {old}\n  class: Any\n# mine\n"
-    written(path, text)
-    with pytest.raises(InvalidParameterError) as refused:
-        provide(path)
-    assert f"{old} → {MOVED_MODULES[old]}" in refused.value.message
-    assert str(path) in refused.value.message
-    assert path.read_text("utf-8") == text
-    written(path, text.replace(old, MOVED_MODULES[old]))
     assert provide(path) == []
 
 
