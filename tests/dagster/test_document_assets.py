@@ -99,7 +99,7 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     assert "cifrado" in problems
     assert "roto" in problems
     state = str(read["by_document"])
-    assert "| fallido | 0 | El fichero está protegido con contraseña" in state
+    assert "| con fallo | 0 |" in state
     assert metadata(result, "notes")["sections_inserted"] == 1
     # Both pages of the plan are the same.
     plotted = metadata(result, "notes")

@@ -83,7 +83,7 @@ def notes(project: Project) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("job", "word", "consequence"),
     [
-        ("rollback_immediate", _("delete"), "Se borrarían {chunks} fragmentos de 16"),
+        ("rollback_immediate", _("delete"), "se borrarían fragmentos: {chunks}, de 16 notas"),
         ("rollback_partial", _("stop"), "con 16 de 16 notas fragmentadas"),
     ],
 )
@@ -102,21 +102,21 @@ def test_unconfirmed_a_job_says_what_would_happen(
 
 
 def test_immediate_and_on_again(indexed: Project) -> None:
-    """Whole notes serve, and no batch or promotion starts, until the migration is resumed."""
+    """Whole notes serve, one chunk each, and no batch or promotion starts until it is resumed."""
     assert indexed.run(CANDIDATE, PROMOTED).success
     [(chunks,)] = indexed.query("SELECT count(*) FROM chunks")
     before = notes(indexed)
     config = {"confirm": _("delete"), "reason": WHY}
     said = told(indexed, "rollback_immediate", **config)
     assert (said["chunked_before"], said["chunks_before"]) == (16, chunks)
-    assert (said["chunked_after"], said["chunks_after"], said["vectors_after"]) == (0, 0, 0)
+    assert (said["chunked_after"], said["chunks_after"], said["vectors_after"]) == (0, 16, 0)
     assert (said["serving"], said["changed"]) == ("baseline", True)
     assert WHY in said["hold"]
     assert notes(indexed) == before
 
     after = state(indexed)
     again = told(indexed, "rollback_immediate", **config)
-    assert (again["chunks_before"], again["changed"]) == (0, False)
+    assert (again["chunks_before"], again["changed"]) == (16, False)
     assert state(indexed) == after
 
     override = {"ops": {"chunks": {"config": {"override_quality_gate": "Da igual."}}}}

@@ -43,7 +43,7 @@ WRONG: list[tuple[tuple[str, str], dict[str, Any], list[str]]] = [
     (RETIRE, {"model": "nada"}, ["nada"]),
     (RETIRE, {"model": "use_multilingual"}, ["No se ha cambiado nada", "confirm"]),
     (IMMEDIATE, WHY, ["No se ha cambiado nada", _("delete")]),
-    (IMMEDIATE, {"confirm": _("delete")}, ["motivo", "reason"]),
+    (IMMEDIATE, {"confirm": _("delete")}, ["motivo"]),
     (
         IMMEDIATE,
         {**WHY, "confirm": _("delete"), "accept_missing": -1},
@@ -52,7 +52,7 @@ WRONG: list[tuple[tuple[str, str], dict[str, Any], list[str]]] = [
     (PARTIAL, {**WHY, "confirm": "sí"}, ["No se ha cambiado nada", _("stop")]),
     (WITHDRAW, {**WHY, "withdraw": "nada"}, ["nada"]),
     (WITHDRAW, WHY, ["No se ha cambiado nada"]),
-    (("resume_migration", "lift_hold"), {"reason": " "}, ["motivo", "reason"]),
+    (("resume_migration", "lift_hold"), {"reason": " "}, ["motivo"]),
 ]
 
 
