@@ -152,5 +152,5 @@ def test_what_lives_longer_by_now_is_not_purged(
 
 def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:
     """Later it would have stopped the other documents of its month."""
-    with pytest.raises(InvalidSourceError, match="«mañana» no es una fecha de caducidad"):
+    with pytest.raises(InvalidSourceError, match="«mañana» no es una fecha"):
         check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "mañana"})

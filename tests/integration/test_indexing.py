@@ -893,14 +893,14 @@ def test_note_deleted_while_its_own_vector_is_being_made(database: Database) -> 
 
 
 def test_note_edited_between_chunking_and_embedding(database: Database) -> None:
-    """Its old chunks are not embedded: it is searched as a whole until it is chunked again."""
+    """Its old chunks are not embedded, but its provisional one is, until it is chunked again."""
     embedder = HashEmbedder()
     register(database, embedder)
     edited, other = add_notes(database, [text_of(1), text_of(2)])
     chunk_window(database, ALWAYS, SMALL)
     edit(database, edited, text_of(11))
 
-    assert embed_chunks(database, embedder, ALWAYS).notes == 1
+    assert embed_chunks(database, embedder, ALWAYS).notes == 2
     assert pending(database) == {edited}
     assert not any("1-0" in text for text in embedder.texts)
     index(database, embedder)
@@ -1072,6 +1072,7 @@ def add_vectors(database: Database, info: ModelInfo, count: int) -> Vectors:
             "md5('note' || i)::uuid, 'ana', 'x', now() FROM generate_series(0, %s) AS i",
             ((count - 1) // 10,),
         )
+        connection.execute("DELETE FROM chunks")  # the provisional ones
         rows = connection.execute(
             "INSERT INTO chunks (id, note_id, content, chunk_index, start_char, end_char) "
             "SELECT md5(i::text)::uuid, md5('note' || i / 10)::uuid, 'x', i %% 10, i %% 10, "

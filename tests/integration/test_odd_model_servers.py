@@ -135,7 +135,7 @@ def test_thoughts_are_no_text(text: str, shown: str, served: Serve) -> None:
         {"response_format"},
         {"seed", "temperature", "stream_options", "max_tokens", "response_format"},
     ],
-    ids="+".join,
+    ids=lambda refused: "+".join(sorted(refused)),
 )
 @pytest.mark.parametrize("names_it", [True, False])
 def test_what_a_server_refuses_is_left_out_and_remembered(

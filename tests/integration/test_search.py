@@ -538,7 +538,7 @@ def test_ties_go_by_id_and_the_pool_cuts_them_so(corpus: Corpus) -> None:
 def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
     def version() -> int:
         with corpus.database.transaction() as connection:
-            return read_index_version(connection, "default").number
+            return read_index_version(connection, "ana").number
 
     before = version()
     corpus.index(*SENTENCES)

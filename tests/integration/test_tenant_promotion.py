@@ -13,6 +13,7 @@ from rag_resources.database.pool import Access, Connection, Database
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
+from rag_resources.store import vector_indexes
 from rag_resources.store.search import (
     EXACT_VECTORS,
     EmbeddedQuery,
@@ -51,7 +52,8 @@ def rag(
     database_url: str,
 ) -> Callable[..., Outcome]:
     """Call `rag` on the database, where few vectors have an index already."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, HNSW_MIN_ROWS="1", GOLDEN_SOURCE="")
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
+    monkeypatch.setattr(vector_indexes, "MIN_ROWS", 1)
     return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
 
 
