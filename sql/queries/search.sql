@@ -5,8 +5,8 @@
 -- name: search
 -- params:  those of {visible}, {questions} and the lists
 -- returns: models_state text, number bigint, lineage text, next_expiry timestamptz (of the index, or null); for each
---          of the best, best first, ties by id: id uuid, the columns of its note and chunk, score float8 in [0, 1], lists int[] that
---          found it, their scores float8[], the columns of {windows}; without any a row of nulls
+--          of the best, best first, ties by id: id uuid, the columns of its note and chunk, score float8 in [0, 1],
+--          lists int[] that found it, their scores float8[], the columns of {windows}; without any a row of nulls
 -- index:   those of the lists, chunks_pkey, notes_pkey
 WITH visible AS {materialized} ({visible}),
 
@@ -236,8 +236,8 @@ SELECT md5(string_agg(s::text, '' ORDER BY s.name)) FROM embedding_models AS s;
 -- params:  tenant text
 --          {most}: a literal
 -- returns: models_state text, is_shared bool (others have notes here, too), chunk_count bigint (then: how many the
---          tenant has, up to {most}), and a row for each model that is not retired, or a single one without a name: name text,
---          dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
+--          tenant has, up to {most}), and a row for each model that is not retired, or a single one without a name:
+--          name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
 --          cosine_high float8, has_windows bool
 SELECT
     ({models_state}) AS models_state, o.is_shared,
