@@ -208,7 +208,9 @@ def warnings_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance)
 
 def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) -> None:
     """The latest month of the run carries what was rejected; the good notes are in."""
-    (project.corpus.notes / "rota.md").write_bytes(b"---\ncreated_at: 2025-01-02\n---\n\xff\xfe")
+    (project.corpus.notes / "rota.md").write_text(
+        "---\ncreated_at: 2025-01-02\nexpires_at: pronto\n---\nRota.\n", "utf-8"
+    )
     (project.corpus.notes / "vacia.md").write_text(
         "---\ncreated_at: 2025-02-02\n---\n  \n", "utf-8"
     )
