@@ -48,10 +48,11 @@ def test_failed_questions_count_as_misses_and_degraded_ones_are_told() -> None:
 
 def test_means_are_told_by_category_and_difficulty() -> None:
     breakdown = summarize(three_questions()).breakdown
-    found = {"queries": 1.0, "hit_rate_at_1": 1, "hit_rate_at_5": 1, "hit_rate_at_10": 1, "mrr": 1}
+    rates = [f"hit_rate_at_{cutoff}" for cutoff in (1, 3, 5, 10)]
+    found = {"queries": 1.0, **dict.fromkeys(rates, 1), "mrr": 1}
     missed = dict.fromkeys(found, 0) | {"queries": 1.0}
     of_both = found | {"queries": 2.0, "hit_rate_at_1": 0.5, "mrr": 0.75}
-    halved = {"hit_rate_at_1": 0, "hit_rate_at_5": 0.5, "hit_rate_at_10": 0.5, "mrr": 0.25}
+    halved = {**dict.fromkeys(rates, 0.5), "hit_rate_at_1": 0, "mrr": 0.25}
     assert breakdown == {
         "category:causal": found,
         "category:factual": {"queries": 2.0, **halved},
