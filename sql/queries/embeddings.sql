@@ -1,13 +1,15 @@
 -- name: select_chunks_to_embed
--- Chunks of the given notes whose vectors are missing or were made from another text.
+-- Chunks of the given notes whose vectors are missing or were made from another text; of an edited note only the
+-- provisional one, for the others will be replaced.
 -- params:  model text, note_ids uuid[]
 -- returns: id uuid, note_id uuid, content text (rendered), context text, content_sha256 bytea, contextual_sha256 bytea
 SELECT
     c.id, c.note_id, coalesce(c.rendered, c.content) AS content, c.context, c.content_sha256, c.contextual_sha256
 FROM chunks AS c
+INNER JOIN notes AS n ON n.id = c.note_id
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE
-    c.note_id = ANY(:note_ids)
+    c.note_id = ANY(:note_ids) AND (n.chunked_at IS NULL) = (c.id = c.note_id)
     AND (
         e.content_sha256 IS DISTINCT FROM c.content_sha256
         OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
@@ -57,8 +59,8 @@ ON CONFLICT (model, chunk_id) DO UPDATE
         content_sha256 = excluded.content_sha256, contextual_sha256 = excluded.contextual_sha256;
 
 -- name: complete_pending_notes
--- Remove notes from a model's queue if all their chunks have current vectors, and store when the transaction began and
--- ended.
+-- Remove notes from a model's queue if all their chunks that are searched have current vectors, and store when the
+-- transaction began and ended.
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
 WITH done AS (
@@ -67,8 +69,9 @@ WITH done AS (
         p.model = :model AND p.kind = 'chunk' AND p.note_id = ANY(:note_ids)
         AND NOT EXISTS (
             SELECT FROM chunks AS c
+            INNER JOIN notes AS n ON n.id = c.note_id
             LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
-            WHERE c.note_id = p.note_id AND (
+            WHERE c.note_id = p.note_id AND (n.chunked_at IS NULL) = (c.id = c.note_id) AND (
                 e.content_sha256 IS DISTINCT FROM c.content_sha256
                 OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
             )

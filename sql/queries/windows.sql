@@ -1,7 +1,7 @@
 -- Small windows of chunks and their vectors.
 
 -- name: select_chunks_to_cut
--- The chunks of some notes, with the windows that they have now.
+-- The chunks of some notes that are searched, with the windows that they have now.
 -- params:  model text, note_ids uuid[]
 -- returns: id uuid, note_id uuid, title text, tags text[], content text, and by window, null if there is none:
 --          starts int[], ends int[], digests bytea[]
@@ -14,7 +14,7 @@ SELECT
 FROM chunks AS c
 INNER JOIN notes AS n ON n.id = c.note_id
 LEFT JOIN chunk_windows AS w ON w.model = :model AND w.chunk_id = c.id
-WHERE c.note_id = ANY(:note_ids)
+WHERE c.note_id = ANY(:note_ids) AND (n.chunked_at IS NULL) = (c.id = c.note_id)
 GROUP BY c.id, n.id
 ORDER BY c.note_id, c.chunk_index;
 

@@ -893,7 +893,7 @@ def test_note_deleted_while_its_own_vector_is_being_made(database: Database) -> 
 
 
 def test_note_edited_between_chunking_and_embedding(database: Database) -> None:
-    """It is pending no more when its provisional chunk has vectors; then it is chunked again."""
+    """Its old chunks are not embedded, but its provisional one is, until it is chunked again."""
     embedder = HashEmbedder()
     register(database, embedder)
     edited, other = add_notes(database, [text_of(1), text_of(2)])
@@ -902,6 +902,7 @@ def test_note_edited_between_chunking_and_embedding(database: Database) -> None:
 
     assert embed_chunks(database, embedder, ALWAYS).notes == 2
     assert pending(database) == set()
+    assert not any("1-0" in text for text in embedder.texts)
     index(database, embedder)
 
     assert pending(database) == set()
