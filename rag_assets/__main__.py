@@ -8,7 +8,15 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from rag_resources.cli.output import MixesOption, be_quiet, consented, note, warn
+from rag_resources.cli.output import (
+    MixesOption,
+    QuietOption,
+    SampleOption,
+    be_quiet,
+    consented,
+    note,
+    warn,
+)
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import PassedOn, command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
@@ -30,28 +38,9 @@ app = group("rag_assets", _("The main job and the Dagster UI."))
     ),
 )
 def run(
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help=_(
-                "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
-                "has other notes."
-            ),
-        ),
-    ] = False,
+    sample: SampleOption = False,
     yes: MixesOption = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help=_(
-                "Writes no notices and no progress: only the result and errors. Goes before the "
-                "command."
-            ),
-        ),
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
     be_quiet(quiet)

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from rag_resources.cli.output import MixesOption, is_quiet
+from rag_resources.cli.output import MixesOption, SampleOption, is_quiet
 from rag_resources.cli.running import ENV_FILE_TOLD
 from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
@@ -22,16 +20,7 @@ FORGETTING_S = 3600.0
 
 
 def run(
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help=_(
-                "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
-                "has other notes."
-            ),
-        ),
-    ] = False,
+    sample: SampleOption = False,
     yes: MixesOption = False,
 ) -> None:
     """Replace this process by the main job."""

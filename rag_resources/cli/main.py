@@ -35,7 +35,7 @@ from rag_resources.cli import (
     status,
     tenant,
 )
-from rag_resources.cli.output import be_quiet, say
+from rag_resources.cli.output import QuietOption, be_quiet, say
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group, passing_on
 from rag_resources.languages.messages import _
@@ -72,17 +72,7 @@ def options(
             "--debug", help=_("Shows the whole error if something fails. Goes before the command.")
         ),
     ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help=_(
-                "Writes no notices and no progress: only the result and errors. Goes before the "
-                "command."
-            ),
-        ),
-    ] = False,
+    quiet: QuietOption = False,
     version: Annotated[
         bool,
         typer.Option(

@@ -37,6 +37,27 @@ JsonOption = Annotated[
 MixesOption = Annotated[
     bool, typer.Option("--yes", help=_("Mixes notes of several sources without asking."))
 ]
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help=_(
+            "Writes no notices and no progress: only the result and errors. Goes before the "
+            "command."
+        ),
+    ),
+]
+SampleOption = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help=_(
+            "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
+            "has other notes."
+        ),
+    ),
+]
 
 _WIDEST = 400
 PIPED_COLUMNS = 120
