@@ -41,7 +41,7 @@ BASELINE = NamedConfiguration(
 SETTINGS = SearchSettings("ana")
 NOTES = 60
 ASKED = 3
-MORE = "Y de algo más que hoy no se cuenta aquí."
+MORE = "Y de algo más que dentro no se cuenta aquí."
 OTHER = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
 LENIENT = GateConfig(hit_rate_at_10=0.1)
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from rag_resources.core.answers import Answer
+from rag_resources.core.blocks import rendered
 from rag_resources.core.rules import rules
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
@@ -191,8 +192,10 @@ def quote_span(claim: str, passage: str) -> Span | None:
 
 
 def is_quote(claim: str, passages: Sequence[str]) -> bool:
-    """Whether a claim occurs in a passage word for word, apart from white space."""
-    return any(quote_span(claim, passage) for passage in passages)
+    """Whether a passage, or what it shows, has a claim word for word, apart from white space."""
+    return any(
+        quote_span(claim, text) for passage in passages for text in (passage, rendered(passage))
+    )
 
 
 def could_support(claim: str, piece: str, question: str) -> bool:

@@ -20,12 +20,13 @@ _POOL = 1000
 
 _NOTES = """
     SELECT n.id, n.chunked_at IS NOT NULL AS chunked, n.chunking_hash,
+        EXISTS (SELECT FROM chunks c WHERE c.id = n.id) AS is_provided,
         coalesce(array_agg(c.id ORDER BY c.chunk_index) FILTER (WHERE c.id IS NOT NULL), '{}')
             AS ids,
         array_agg(c.chunk_index ORDER BY c.chunk_index) AS indexes,
         array_agg(c.start_char ORDER BY c.chunk_index) AS starts,
         array_agg(c.end_char ORDER BY c.chunk_index) AS ends
-    FROM notes n LEFT JOIN chunks c ON c.note_id = n.id GROUP BY n.id"""
+    FROM notes n LEFT JOIN chunks c ON c.note_id = n.id AND c.id <> n.id GROUP BY n.id"""
 _DONE_WITHOUT_VECTORS = """
     SELECT DISTINCT m.name, n.id FROM notes n
     CROSS JOIN embedding_models m
@@ -113,6 +114,8 @@ def _problem(row: Any, expected: Expected) -> str:
     spans = tuple(zip(row.ids, row.indexes, row.starts, row.ends, strict=False))
     if spans not in (expected.old, expected.new):
         return f"{len(spans)} chunks, neither all {len(expected.old)} old nor all new ones"
+    if row.is_provided == row.chunked:
+        return "has a provisional chunk beside current ones, or neither"
     migrated = row.chunked and row.chunking_hash == chunking_hash(NEW)
     if spans != (expected.new if migrated else expected.old):
         return "its chunks are not those that it says it has"

@@ -51,7 +51,7 @@ def corpus(database: Database) -> Evaluated:
 @pytest.fixture
 def unanswerable(tmp_path: Path) -> list[GoldenEntry]:
     rows = [
-        {"query": f"¿Qué dice hoy de tema{n}?", "tags": ["hoy"] if n else []} for n in range(30)
+        {"query": f"¿Qué dice dentro de tema{n}?", "tags": ["hoy"] if n else []} for n in range(30)
     ]
     path = tmp_path / "sin_respuesta.json"
     path.write_text(json.dumps({"entries": [*rows, rows[0]]}), encoding="utf-8")
@@ -147,7 +147,7 @@ def test_a_response_is_judged_only_if_it_is_made_as_those_measured(
         )
 
     calibrated(corpus, unanswerable)
-    known, unknown = judged("¿Qué dice de asunto40?"), judged("¿Qué dice hoy de tema40?")
+    known, unknown = judged("¿Qué dice de asunto40?"), judged("¿Qué dice dentro de tema40?")
     assert known is not None
     assert unknown is not None
     assert known.missing is unknown.missing is None
@@ -182,7 +182,7 @@ def test_a_language_model_is_not_asked_what_is_not_answered(
         judge=Confidences(corpus.database, settings, pipeline=lambda: pipeline).judge_answer,
         log=lambda _asked, _language: None,
     )
-    (silent,) = answers.stream("¿Qué dice hoy de tema40?")
+    (silent,) = answers.stream("¿Qué dice dentro de tema40?")
     assert isinstance(silent, Asked)
     assert silent.silence
     assert silent.silence.is_silent
@@ -281,7 +281,7 @@ def test_the_commands_measure_and_tell_it(
     """Before it is measured a response says so; afterwards it tells its band and the precision."""
     isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT=SETTINGS.tenant)
     questions = tmp_path / "sin_respuesta.json"
-    rows = [{"query": f"¿Qué dice hoy de tema{n}?"} for n in range(30)]
+    rows = [{"query": f"¿Qué dice dentro de tema{n}?"} for n in range(30)]
     questions.write_text(json.dumps({"entries": rows}), encoding="utf-8")
 
     def rag(*options: str | Path) -> Outcome:
@@ -331,16 +331,16 @@ def test_the_commands_measure_and_tell_it(
     assert own["confidence"]["citation"] == said["bands"]["citation"][0]
     assert own["silence"] == {"silent": False, **said["silence"][10]}
 
-    silent = rag("ask", "¿Qué dice hoy de tema40?")
+    silent = rag("ask", "¿Qué dice dentro de tema40?")
     assert silent.code == 0
     assert silent.out.startswith(
         _("I found no relevant information in your notes about this question.")
     )
     assert "se parece a lo que se encuentra cuando ninguna nota responde" in silent.out
-    assert rag("ask", "¿Qué dice hoy de tema40?", "--json").json["sentences"] == []
-    other = rag("ask", "¿Qué dice hoy de tema40?", "--language", "fr").out
+    assert rag("ask", "¿Qué dice dentro de tema40?", "--json").json["sentences"] == []
+    other = rag("ask", "¿Qué dice dentro de tema40?", "--language", "fr").out
     assert "Silence non étalonné" in other
-    filtered = rag("ask", "¿Qué dice hoy de tema40?", "--since", "2020-01-01").out
+    filtered = rag("ask", "¿Qué dice dentro de tema40?", "--since", "2020-01-01").out
     assert (
         _(
             "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"

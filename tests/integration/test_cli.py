@@ -1300,7 +1300,7 @@ def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database:
     rag_db("ingest", folder)
     before = rag_db("migration", "status", "--json").json
     assert [month["notes"] for month in before["months"]] == [2, 2, 1]
-    assert before["total"]["percentChunked"] == 0
+    assert before["total"]["percentMigrated"] == 0
     embedder = build_embedder(MODEL)
     with database.transaction() as connection:
         register_model(connection, embedder.info, embeds_chunks=True)

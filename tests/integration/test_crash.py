@@ -64,6 +64,8 @@ DAMAGE = {
     "(SELECT note_id FROM chunks ORDER BY id LIMIT 1)",
     "lacks vectors": "DELETE FROM chunk_embeddings WHERE chunk_id IN (SELECT c.id FROM chunks c "
     "JOIN notes n ON n.id = c.note_id WHERE n.chunked_at IS NOT NULL ORDER BY c.id LIMIT 1)",
+    "or neither": "DELETE FROM chunks WHERE id = (SELECT id FROM notes WHERE chunked_at IS NULL "
+    "ORDER BY id LIMIT 1)",
     "is gone": "DELETE FROM notes WHERE id = (SELECT id FROM notes ORDER BY id LIMIT 1)",
     "is not found": "UPDATE notes SET expires_at = now() WHERE id = "
     "(SELECT id FROM notes ORDER BY id LIMIT 1)",

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner
@@ -36,8 +35,7 @@ from rag_resources.store.migration_status import read_migration_status
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import evaluation_of_serving, promote
 from tests.ollama_server import Fault, OllamaServer
-from tests.retrieval_stand import HYBRID, MODEL, MODELS, NOTE_MODEL, Stand, config
-from tests.stored_evaluations import forge
+from tests.retrieval_stand import HYBRID, MODEL, MODELS, NOTE_MODEL, Stand
 
 EMBED = "/api/embed"
 SLOW_S = 1.25 * DEADLINE_MS / 1000
@@ -183,27 +181,6 @@ def test_what_serves_is_not_judged_by_a_disturbed_evaluation(stand: Stand) -> No
         assert judge_serving(connection, LENIENT).fallen is None
 
 
-def test_a_disturbed_promotion_from_before_is_no_reference(stand: Stand) -> None:
-    """A newer evaluation of the same configuration is; without one, nothing is."""
-    promoted = evaluated(stand)
-    promote_best(stand.database, NAMED, gate=LENIENT, name="una")
-    with stand.database.transaction() as connection:
-        forge(connection)
-        connection.execute(
-            "UPDATE evaluation_results SET degraded_queries = 1 WHERE id = %s",
-            (promoted.evaluation_id,),
-        )
-
-    def reference() -> UUID | None:
-        with stand.database.snapshot() as connection:
-            found = evaluation_of_serving(connection)
-        return found.evaluation_id if found else None
-
-    evaluated(stand, wanted=config(contextual=False))
-    assert reference() is None
-    assert evaluated(stand).evaluation_id == reference()
-
-
 def test_the_report_and_the_status_name_a_disturbed_evaluation(stand: Stand) -> None:
     evaluated(stand)
     promote_best(stand.database, NAMED, gate=LENIENT, name="una")
@@ -214,8 +191,6 @@ def test_the_report_and_the_status_name_a_disturbed_evaluation(stand: Stand) -> 
         status = read_migration_status(connection, (MODEL,), chunking_hash="x")
     assert status.quality
     assert status.quality.is_disturbed
-    assert status.baseline_quality
-    assert not status.baseline_quality.is_disturbed
 
 
 def test_a_batch_whose_questions_degraded_does_not_start_the_next_and_spends_nothing(

@@ -41,5 +41,6 @@ def test_property_41_another_way_of_chunking_touches_what_it_cuts_otherwise(
     assert waiting == {note for note in after if after[note] != before[note]}
     corpus.index(other)
     redone = [chunk for note in waiting for chunk in after[note]]
-    texts = {c.content for c in redone} | {contextual_text(c.context, c.content) for c in redone}
+    shown = [(c.context, c.rendered or c.content) for c in redone]
+    texts = {text for _, text in shown} | {contextual_text(*each) for each in shown}
     assert set(corpus.embedder.texts) <= texts

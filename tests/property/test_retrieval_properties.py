@@ -500,15 +500,15 @@ def by_windows(top_k: int) -> RetrievalConfig:
 def test_property_61_a_text_scores_alike_as_a_fresh_note_and_as_the_chunk_of_one(
     corpus: Corpus, others: list[Draft], text: str, question: str
 ) -> None:
-    """By its standard vector, where it has no title.
+    """By its standard vector, where it has no title and no markup.
 
     By words it does within a factor of two: those of a chunk count its note's first sentence once
     more, which at most doubles the occurrences of a word, and the length.
     """
     text = text.strip()
     fresh, chunked, *_ = corpus.fill([Draft(text, state="new"), Draft(text), *others], ONE_CHUNK)
-    rows = corpus.fetch("SELECT content FROM chunks WHERE note_id = %s", chunked)
-    assume([row.content for row in rows] == [text])
+    rows = corpus.fetch("SELECT content, rendered FROM chunks WHERE note_id = %s", chunked)
+    assume(rows == [(text, None)])
 
     def scores(name: RankedList) -> tuple[float | None, float | None]:
         asked = f"{question} {text[:200]}"
