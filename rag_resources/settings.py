@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         jwt_role_claim: The claim that names the role, or a list of roles.
         query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
         query_topk_max: Most passages that it returns.
-        query_similarity_threshold: Its lowest score.
+        query_similarity_threshold: Its lowest cosine.
         query_mode: Its retrieval strategy.
         log_level: The least severe records that the API and runs write. Those of `debug` have
             filters, scores and questions.

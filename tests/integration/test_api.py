@@ -489,7 +489,7 @@ def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     ):
         found = own.client.post(
             "/api/v1/query",
-            json={"query": QUESTION, "tags": ["coche"], "similarityThreshold": 0.0},
+            json={"query": QUESTION, "tags": ["coche"]},
             headers=traced,
         ).json()
         assert len(found["results"]) == 1

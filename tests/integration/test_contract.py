@@ -187,6 +187,11 @@ def test_the_query_service(api: ApiServer) -> None:
     assert "coche" in first["tags"]
     scores = [each["score"] for each in found["results"]]
     assert scores == sorted(scores, reverse=True)
+    fitting = {"similarityThreshold": first["score"]}
+    above = api.client.post(path, json=QUERY | {"topK": 3, "tags": ["coche"]} | fitting).json()
+    assert [each["score"] for each in above["results"]] == [
+        score for score in scores if score >= first["score"]
+    ]
     own = api.client.post(path, json=QUERY | {"documentId": NOTE}).json()["results"]
     assert {each["documentId"] for each in own} == {NOTE}
     for nothing in ({"source": "ninguna"}, {"similarityThreshold": 1.0}):

@@ -1,7 +1,8 @@
 """`/v1/retrieve` and the adapter `/api/v1/query`: passages that answer a question."""
 
-import math
+from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import accumulate
 from typing import Any
 
 import structlog
@@ -23,10 +24,12 @@ from rag_resources.api.searching import found_as_json, require_searched, searche
 from rag_resources.application import Application
 from rag_resources.core.configuration import Strategy
 from rag_resources.core.errors import DatabaseError
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import RetrievalResult
 from rag_resources.languages.messages import _, render
 from rag_resources.settings import Settings
 
+_BY_VECTORS = {RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.WINDOWS, RankedList.NOTES}
 router = APIRouter(tags=["search"])
 _log = structlog.get_logger()
 
@@ -64,8 +67,9 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Query
         arguments["filters"] = caller.within(own.as_filters())
         response = app.retrieve(body.query, **arguments).response
         require_searched(response, language)
-        kept = [each for each in response.results if _similarity(each) >= threshold]
-        origins = app.notes.origins([each.note_id for each in kept])
+        found = zip(response.results, _similarities(response.results), strict=True)
+        kept = [(each, score) for each, score in found if score >= threshold]
+        origins = app.notes.origins([each.note_id for each, _score in kept])
         answer = QueryResults(
             results=[
                 QueryResult(
@@ -73,11 +77,11 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Query
                     title=each.title,
                     chunk_index=each.chunk_index,
                     snippet=each.content,
-                    score=_similarity(each),
+                    score=score,
                     source=origins[each.note_id].source,
                     tags=origins[each.note_id].tags,
                 )
-                for each in kept
+                for each, score in kept
                 if each.note_id in origins
             ]
         )
@@ -94,12 +98,16 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Query
     return answer
 
 
-def _similarity(result: RetrievalResult) -> float:
-    """Return the score on the scale of the threshold, where 0.6 parts what is related.
+def _similarities(results: Sequence[RetrievalResult]) -> list[float]:
+    """Return the cosines of results with the question, in [0, 1], on which the threshold is told.
 
-    Fused scores of related passages lie about 0.4, because nothing reaches the bound of BM25.
+    The order stays: no passage has a higher one than those before it, and one that was found
+    without vectors has that of the one before it.
     """
-    return math.sqrt(result.score)
+    own = [each.original_score if each.lists[0] in _BY_VECTORS else None for each in results]
+    best = max((score for score in own if score is not None), default=1.0)
+    falling = accumulate((best if score is None else score for score in own), min)
+    return [max(0.0, score) for score in falling]
 
 
 def _as_json(found: dict[str, Any]) -> Response:
