@@ -101,8 +101,8 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Query
 def _similarities(results: Sequence[RetrievalResult]) -> list[float]:
     """Return the cosines of results with the question, in [0, 1], on which the threshold is told.
 
-    The order stays: no passage has a higher one than those before it, and one that was found
-    without vectors has that of the one before it.
+    The order stays: no passage has a higher one than those before it. One that was found without
+    vectors has that of the one before it; without one, the best cosine there is, or 1.
     """
     own = [each.original_score if each.lists[0] in _BY_VECTORS else None for each in results]
     best = max((score for score in own if score is not None), default=1.0)
