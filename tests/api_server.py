@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from rag_resources.database.ports import choose_port
 from rag_resources.settings import Settings
 from tests.waiting import wait_until
 
@@ -47,9 +47,7 @@ def serving(folder: Path, database_url: str, **variables: str) -> Iterator[ApiSe
 @contextmanager
 def starting(folder: Path, database_url: str, **variables: str) -> Iterator[ApiServer]:
     """Run `rag serve` until the block ends, without waiting until it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = choose_port(None)
     kept = {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
     environment = {
         **kept,

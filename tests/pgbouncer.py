@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Self
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
+from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from tests.waiting import wait_until
 
@@ -33,9 +33,7 @@ class PgBouncer:
         if BINARY is None:
             pytest.skip(MISSING)
         behind = urlsplit(server.dsn("postgres"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._port = choose_port(None)
         # It refuses to run as root.
         account = ["user = nobody"] if os.geteuid() == 0 else []
         users = folder / "users.txt"

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 from importlib.resources import files
 from pathlib import Path
 
 from redis import Redis, RedisError
 
+from rag_resources.database.ports import choose_port
 from tests.waiting import wait_until
 
 # Valkey, from a wheel. Only its server: the Python layer cannot stop or kill one as needed here.
@@ -20,9 +20,7 @@ class RedisServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = choose_port(None)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

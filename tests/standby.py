@@ -1,6 +1,5 @@
 """A real standby of an embedded server: copied from it, and following its write-ahead log."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ import psycopg
 from rag_resources.database.account import server_account
 from rag_resources.database.binaries import usable_binaries
 from rag_resources.database.cluster import Cluster
+from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from tests.waiting import wait_until
 
@@ -29,9 +29,7 @@ class Standby:
         account = server_account(folder)
         self._cluster = Cluster(folder, account)
         self._binaries = usable_binaries(None, account)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._port = choose_port(None)
         account.own(self._cluster.folder)
         copied = account.run(
             [

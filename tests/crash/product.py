@@ -19,11 +19,12 @@ from psycopg import sql
 
 from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
 from rag_resources.database.pool import Database
+from rag_resources.database.ports import choose_port
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.store.chunks import refresh_statistics
 from tests.crash.content import CONTENT, Content, content
-from tests.dagster.dagster_ui import Ui, eventually, free_port, members
+from tests.dagster.dagster_ui import Ui, eventually, members
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "rag_assets" / "sample"
@@ -99,7 +100,7 @@ class Product:
         self.server = EmbeddedServer(self.home)
         self.log = folder / "log"
         self.months = last_months(datetime.now(UTC), months)
-        port = free_port()
+        port = choose_port(None)
         self.ui = Ui(f"http://127.0.0.1:{port}")
         self._ui: subprocess.Popen[bytes] | None = None
         self._sessions: list[int] = []

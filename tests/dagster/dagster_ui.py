@@ -1,7 +1,6 @@
 """A running webserver and its daemon, queried by GraphQL like a browser."""
 
 import os
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,14 +143,6 @@ def eventually(what: Callable[[], Any], seconds: float = 240) -> Any:
             pass
         assert time.monotonic() < deadline, what
         time.sleep(0.5)
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def members(session: int) -> list[psutil.Process]:

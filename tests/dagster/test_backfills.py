@@ -31,13 +31,14 @@ from dagster_project import (
     failure_texts,
     opened,
 )
-from dagster_ui import Ui, eventually, free_port, members
+from dagster_ui import Ui, eventually, members
 
 from rag_assets.instance import WORKSPACE, prepare
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
 from rag_assets.runs.queue import backfill_priority
 from rag_resources.database.migrations import migrate
+from rag_resources.database.ports import choose_port
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
@@ -118,7 +119,7 @@ def deployment(
     tmp_path: Path,
 ) -> Iterator[Deployment]:
     """Sixteen notes of four months with their whole-note vectors, nothing migrated."""
-    port = free_port()
+    port = choose_port(None)
     with (
         cloned(server, template_database, dagster_template) as (database, dagster),
         opened(tmp_path / "home", server.dsn(database), server.dsn(dagster), corpus) as project,

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
-from dagster_ui import Ui, eventually, free_port, members
+from dagster_ui import Ui, eventually, members
 
+from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from tests.databases import server_folder
 
@@ -68,7 +69,7 @@ def test_a_command_works_at_once(clone: Path, arguments: Sequence[str], said: st
     "arguments", [(*DAGSTER, "dev", "-w", "workspace.yaml"), (*DG, "dev")], ids=["dagster", "dg"]
 )
 def test_the_ui_of_dagster_itself_opens(clone: Path, arguments: Sequence[str]) -> None:
-    port = free_port()
+    port = choose_port(None)
     process = started(clone, (*arguments, "--port", str(port)))
     try:
         keys = [

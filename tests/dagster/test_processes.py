@@ -23,9 +23,10 @@ from dagster_project import (
     Corpus,
     variables,
 )
-from dagster_ui import Ui, eventually, free_port, members
+from dagster_ui import Ui, eventually, members
 
 from rag_assets.instance import OURS
+from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
 from rag_resources.languages.messages import _
@@ -158,7 +159,7 @@ def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
 def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_path: Path) -> None:
     """Sensors tick, a backfill ends, what passes is promoted, nothing outlives the end."""
     assert home.first_run.returncode == 0
-    port = free_port()
+    port = choose_port(None)
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "rag_assets", "ui"],

@@ -30,12 +30,19 @@ ATTEMPTS = 10
 
 @pytest.fixture(scope="module")
 def standby(server: EmbeddedServer) -> Iterator[Standby]:
-    """A standby of the session's server."""
-    with TemporaryDirectory(prefix="rag-standby-") as folder:
+    """A standby of the session's server, which writes nothing by itself meanwhile."""
+    with (
+        psycopg.connect(server.dsn("postgres"), autocommit=True) as connection,
+        TemporaryDirectory(prefix="rag-standby-") as folder,
+    ):
+        connection.execute("ALTER SYSTEM SET autovacuum = off")
+        connection.execute("SELECT pg_reload_conf()")
         Path(folder).chmod(0o755)
         made = Standby(server, Path(folder))
         yield made
         made.kill()
+        connection.execute("ALTER SYSTEM RESET autovacuum")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture
