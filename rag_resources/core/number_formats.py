@@ -9,34 +9,6 @@ import re
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-BUILT_IN = {
-    1: "0",
-    2: "0.00",
-    3: "#,##0",
-    4: "#,##0.00",
-    9: "0%",
-    10: "0.00%",
-    11: "0.00E+00",
-    14: "dd/mm/yyyy",
-    15: "d-mmm-yy",
-    16: "d-mmm",
-    17: "mmm-yy",
-    18: "h:mm",
-    19: "h:mm:ss",
-    20: "h:mm",
-    21: "h:mm:ss",
-    22: "d/m/yyyy h:mm",
-    37: "#,##0",
-    38: "#,##0",
-    39: "#,##0.00",
-    40: "#,##0.00",
-    45: "mm:ss",
-    46: "[h]:mm:ss",
-    47: "mm:ss.0",
-    48: "0.0E+0",
-    49: "@",
-}
-"""The formats of ECMA-376 part 1, 18.8.30, that a workbook does not spell out, by id."""
 GENERAL = "General"
 
 _LITERALS = re.compile(r'"[^"]*"|\\.|_.|\*.')

@@ -3,10 +3,11 @@
 import resource
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 from rag_resources.core.errors import InvalidSourceError
@@ -18,9 +19,11 @@ MAX_BYTES = 1024**3
 MAX_ENTRIES = 10_000
 MAX_LEVELS = 400
 _ENCRYPTED_FLAG = 1
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError)
-
-StartTag = Callable[[str, Mapping[str, str]], None]
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError),
+    *(ElementTree.ParseError, expat.ExpatError),
+)
+"""What a damaged archive or its XML raises."""
 
 
 @contextmanager
@@ -39,7 +42,7 @@ def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(file) as archive:
             _check(archive, kind)
             yield archive
-    except (*_BROKEN, KeyError, expat.ExpatError) as error:
+    except (*BROKEN, KeyError, StopIteration) as error:
         raise damaged(kind, error) from error
     except RuntimeError as error:  # A part that needs a password.
         raise InvalidSourceError(
@@ -92,35 +95,20 @@ def _most_bytes() -> int:
 def check_parts(archive: zipfile.ZipFile) -> None:
     """Read every part once, to check that none is larger than it states, and no XML has a DTD.
 
-    Call it before third-party parsers, which unpack and parse without these limits.
+    Parsers of the parts have no such limits.
     """
     for part in archive.infolist():
         if part.filename.lower().endswith((".xml", ".rels")):
-            with suppress(expat.ExpatError):  # Damaged: its reader decides whether that matters.
-                parse_xml(archive, part.filename)
+            # A reader decides whether a damaged part matters.
+            with suppress(expat.ExpatError), archive.open(part) as stream:
+                _check_xml(stream, part.filename)
         with archive.open(part) as stream:
             while stream.read(1 << 20):
                 pass
 
 
-def parse_xml(
-    archive: zipfile.ZipFile,
-    name: str,
-    *,
-    start: StartTag | None = None,
-    end: Callable[[str], None] | None = None,
-    text: Callable[[str], None] | None = None,
-) -> None:
-    """Parse a part of an archive, with callbacks for its tags and text.
-
-    Tags and attributes come without their prefixes.
-
-    Raises:
-        InvalidSourceError: It declares a DTD, or its elements are nested too deeply.
-        ExpatError: It is not XML.
-    """
+def _check_xml(stream: IO[bytes], name: str) -> None:
     parser = expat.ParserCreate()
-    parser.buffer_text = True
     depth = 0
 
     def forbid(*__: object) -> None:
@@ -131,7 +119,7 @@ def parse_xml(
             ).format(part=shown(name))
         )
 
-    def opened(tag: str, attributes: dict[str, str]) -> None:
+    def opened(*__: object) -> None:
         nonlocal depth
         depth += 1
         if depth > MAX_LEVELS:
@@ -140,24 +128,17 @@ def parse_xml(
                     levels=MAX_LEVELS
                 )
             )
-        if start:
-            start(local(tag), {local(key): value for key, value in attributes.items()})
 
-    def closed(tag: str) -> None:
+    def closed(__: str) -> None:
         nonlocal depth
         depth -= 1
-        if end:
-            end(local(tag))
 
     parser.StartDoctypeDeclHandler = forbid
     parser.StartElementHandler = opened
     parser.EndElementHandler = closed
-    if text:
-        parser.CharacterDataHandler = text
-    with archive.open(name) as stream:
-        parser.ParseFile(stream)
+    parser.ParseFile(stream)
 
 
-def local(tag: str) -> str:
-    """Return a name without its prefix."""
-    return tag.rpartition(":")[2]
+def tree_of(archive: zipfile.ZipFile, name: str) -> ElementTree.Element:
+    """Parse a part of an archive whose parts were checked."""
+    return ElementTree.fromstring(archive.read(name))  # noqa: S314 - no part has a DTD

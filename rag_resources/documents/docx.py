@@ -20,7 +20,7 @@ from rag_resources.documents.archives import (
     archive_of,
     check_parts,
     damaged,
-    parse_xml,
+    tree_of,
 )
 from rag_resources.documents.html import HIDDEN, content_of
 from rag_resources.documents.reader_versions import identity_of
@@ -30,6 +30,8 @@ KIND = "DOCX"
 _EQUATION = "equation"
 RUNNING_HEAD = "running_head"
 _NOT = ("0", "false", "off")
+_SPACES = {"p": "\n", "tab": "\t"}
+_NAMES = {"title": "title", "creator": "author", "created": "date"}
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STYLES = """
 p[style-name='Title'] => h1:fresh
@@ -157,52 +159,27 @@ def _around(tag: str, child: ElementTree.Element) -> ElementTree.Element:
 
 
 def _running_heads(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Yield the text of each header and footer: a line for each paragraph."""
     for name in sorted(archive.namelist()):
         part = name.lower().rpartition("/")[2]
         if part.startswith(("header", "footer")) and part.endswith(".xml"):
-            yield _text_of(archive, name)
-
-
-def _text_of(archive: zipfile.ZipFile, name: str) -> str:
-    """The text of a part: a line for each paragraph."""
-    parts: list[str] = []
-    reading = False
-
-    def start(tag: str, _: Mapping[str, str]) -> None:
-        nonlocal reading
-        reading = tag == "t"
-        if tag == "tab":
-            parts.append("\t")
-
-    def end(tag: str) -> None:
-        nonlocal reading
-        reading = False
-        if tag == "p":
-            parts.append("\n")
-
-    def text(text: str) -> None:
-        if reading:
-            parts.append(text)
-
-    parse_xml(archive, name, start=start, end=end, text=text)
-    return "".join(parts).strip()
+            parts = (
+                each.text or "" if each.tag.endswith("}t") else _SPACES.get(_local(each), "")
+                for each in tree_of(archive, name).iter()
+            )
+            yield "".join(parts).strip()
 
 
 def _metadata(archive: zipfile.ZipFile) -> Mapping[str, str]:
     """Return title, author and date as the document states them."""
-    found: dict[str, str] = {}
-    names = {"title": "title", "creator": "author", "created": "date"}
-    open_tag = ""
-
-    def start(tag: str, _: Mapping[str, str]) -> None:
-        nonlocal open_tag
-        open_tag = tag
-
-    def text(text: str) -> None:
-        if open_tag in names and text.strip():
-            found[names[open_tag]] = found.get(names[open_tag], "") + text.strip()
-
     core = next((name for name in archive.namelist() if name.endswith("/core.xml")), None)
-    if core:
-        parse_xml(archive, core, start=start, text=text)
-    return found
+    stated = tree_of(archive, core) if core else ()
+    return {
+        _NAMES[_local(each)]: (each.text or "").strip()
+        for each in stated
+        if _local(each) in _NAMES and (each.text or "").strip()
+    }
+
+
+def _local(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
