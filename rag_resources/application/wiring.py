@@ -34,7 +34,6 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.background import BackgroundWriter, ignore_lost
 from rag_resources.database.locate import open_database, open_reads
-from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
 from rag_resources.evaluation.judging import Judging, build_judging
@@ -460,7 +459,6 @@ def open_application(
     *,
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
-    on_wait: Callable[[Text], None] = log_wait,
     on_lost: Callable[[str, int], None] = ignore_lost,
     switch: Switch | None = None,
 ) -> Iterator[Application]:
@@ -470,7 +468,6 @@ def open_application(
         settings: The environment.
         min_connections: As for `Database`.
         guard: As for `Database`.
-        on_wait: As for `Database`.
         on_lost: As for `Application`.
         switch: As for `Application`.
 
@@ -478,9 +475,7 @@ def open_application(
         SchemaMismatchError: The schema has another version than this product needs.
         DatabaseError: The database cannot be started or reached.
     """
-    database = open_database(
-        settings, min_connections=min_connections, guard=guard, on_wait=on_wait
-    )
+    database = open_database(settings, min_connections=min_connections, guard=guard)
     with ExitStack() as stack:
         stack.callback(flush)
         stack.callback(database.close)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import JsonOption, picked, say, show_table, write_json
-from rag_resources.cli.session import read_settings, tell_wait
+from rag_resources.cli.session import read_settings
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
 from rag_resources.languages.messages import _
@@ -65,7 +65,7 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus":
     from rag_resources.database.locate import database_at
     from rag_resources.migration.status import read_status
 
-    with database_at(settings, url, on_wait=tell_wait) as database:
+    with database_at(settings, url) as database:
         return read_status(database, settings)
 
 

@@ -10,7 +10,6 @@ from rag_resources.languages.messages import _
 if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.configurations import Configurations
-    from rag_resources.languages.messages import Text
     from rag_resources.settings import Settings
 
 
@@ -35,7 +34,7 @@ def application() -> Iterator["Application"]:
     require_database(settings)
     with ExitStack() as stack:
         with working(_("Opening the database…")):
-            opened = stack.enter_context(open_application(settings, on_wait=tell_wait))
+            opened = stack.enter_context(open_application(settings))
         yield opened
         if "configuration_files" in vars(opened):  # It used them.
             tell_left_out(opened.configurations)
@@ -45,8 +44,3 @@ def tell_left_out(configurations: "Configurations") -> None:
     """Warn of each file of a configuration that was left out."""
     for problem in configurations.problems:
         warn(_("A configuration with an error is left out. {problem}").format(problem=problem))
-
-
-def tell_wait(holder: "Text") -> None:
-    """Say which session the command waits for."""
-    warn(_("Waiting: {holder}.").format(holder=holder))

@@ -15,7 +15,7 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.server import server_version
-from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
+from rag_resources.cli.session import read_settings, tell_left_out
 from rag_resources.cli.survey_report import show_rejected, show_unread
 from rag_resources.languages.messages import _, joined
 
@@ -189,7 +189,7 @@ def read_contents(
 
     configurations = load_configurations(settings.configuration_folders)
     with (
-        database_at(settings, url, on_wait=tell_wait) as database,
+        database_at(settings, url) as database,
         database.transaction() as connection,
     ):
         found = read_status(connection)

@@ -74,25 +74,13 @@ class LimitedConnection(psycopg.Connection[Any]):
         roles: The product's roles that the login can take on, by name.
         scope: Returns the statement that every transaction begins with, given the longest time of a
             statement; None for none.
-        is_shared: Whether a pooler may give each transaction another server session, so that
-            nothing may be set for longer than a transaction.
     """
 
     deadline: Deadline | None = None
     roles: Mapping[str, Role] = MappingProxyType({})
     scope: Scope | None = None
-    is_shared = False
-    _backend_pid: int | None = None
     _longest_ms = 0
     _limit_ms = 0
-
-    @property
-    def backend_pid(self) -> int:
-        """The server process that works for this connection, as in `pg_stat_activity`.
-
-        A pooler reports an invented one; there it is the process of the last transaction.
-        """
-        return self._backend_pid or self.info.backend_pid
 
     def lend(
         self,
@@ -199,10 +187,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         if self._pipeline:
             yield from super()._exec_command(command)
             return (yield from super()._exec_command(scope))
-        began, told = yield from self._exec_both(command, scope)
-        if self.is_shared:
-            self._backend_pid = int(told.get_value(0, 0) or 0)
-        return began
+        return (yield from self._exec_both(command, scope))[0]
 
     def _exec_both(self, *commands: bytes) -> PQGen[list[PGresult]]:
         """Send commands together; psycopg's own method takes one alone."""

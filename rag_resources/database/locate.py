@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_resources.core.errors import DatabaseNotReadyError
-from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, migrate, parse_url
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers
 from rag_resources.database.schema import SchemaState, check_schema, read_schema
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.languages.messages import Text, _
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 APPLICATION_DATABASE = "rag"
@@ -128,7 +127,6 @@ def open_database(
     *,
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
-    on_wait: Callable[[Text], None] = log_wait,
 ) -> Database:
     """Return an open pool over the application's database; the schema is checked, not migrated.
 
@@ -136,7 +134,6 @@ def open_database(
         settings: Which database.
         min_connections: See `Database`.
         guard: See `Database`.
-        on_wait: See `Database`.
 
     Raises:
         SchemaMismatchError: Its schema is not that of this product version.
@@ -145,9 +142,7 @@ def open_database(
     url = database_url(settings)
     with connect(url) as connection:
         check_schema(connection)
-    return database_at(
-        settings, url, min_connections=min_connections, guard=guard, on_wait=on_wait
-    ).open()
+    return database_at(settings, url, min_connections=min_connections, guard=guard).open()
 
 
 def open_reads(settings: Settings, primary: Database) -> Readers | None:

@@ -29,10 +29,9 @@ from rag_resources.core.errors import (
 )
 from rag_resources.database.connection import LimitedConnection, LimitedCursor, Role, Scope
 from rag_resources.database.faults import database_fault, first_line, is_refusal
-from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect, place
 from rag_resources.database.queries import queries, statement
-from rag_resources.languages.messages import Text, _
+from rag_resources.languages.messages import _
 
 Connection = psycopg.Connection[Any]
 
@@ -124,8 +123,6 @@ class Database:
         min_connections: Connections kept open: 5 in a server, fewer in a run.
         guard: Called before a connection is lent; raises if none may be lent any more, as
             `RunLock.check` does.
-        on_wait: Called when a statement waits for the lock of another session, with a description
-            of that session.
 
     Attributes:
         access: The role that its transactions run under; see `as_`.
@@ -139,7 +136,6 @@ class Database:
         tenant: str = "default",
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
-        on_wait: Callable[[Text], None] = log_wait,
     ) -> None:
         self._dsn = dsn
         self._direct_dsn = direct_dsn
@@ -152,7 +148,6 @@ class Database:
         # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
         # a connection is returned.
         self._waiting: set[int] = set()
-        self._lock_watch = LockWatch(direct_dsn or dsn, lambda: self._lent, on_wait)
 
     def _new_pool(self) -> ConnectionPool[LimitedConnection]:
         return ConnectionPool(
@@ -212,7 +207,6 @@ class Database:
         except PoolTimeout:
             connect(self._dsn).close()  # The pool keeps the reason to itself; this raises it.
             self._open_again()
-        self._lock_watch.start()
         return self
 
     def _open_again(self) -> None:
@@ -227,7 +221,6 @@ class Database:
 
     def close(self) -> None:
         """Close every connection."""
-        self._lock_watch.stop()
         self._pool.close()
 
     def __enter__(self) -> "Database":
@@ -277,14 +270,12 @@ class Database:
                 with connection:
                     yield connection
             except psycopg.errors.LockNotAvailable as error:
-                holder = self._lock_watch.holder(connection) or _(
-                    "another session uses what is needed"
-                )
                 raise DatabaseLockedError(
                     _(
-                        "Waiting was given up: {holder}. Nothing was changed in this transaction: "
-                        "end the other one, or wait until it ends, and repeat the command."
-                    ).format(holder=holder)
+                        "Waiting was given up: another session uses what is needed. Nothing was "
+                        "changed in this transaction: end the other one, or wait until it ends, "
+                        "and repeat the command."
+                    )
                 ) from error
             finally:
                 self._return(connection)
@@ -469,7 +460,6 @@ def _configure(connection: LimitedConnection, *, is_shared: bool) -> None:
     """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
-    connection.is_shared = is_shared
     if not is_shared:
         for name, value in _SESSION.items():
             queries().set_session(connection, name=name, value=value)

@@ -148,9 +148,8 @@ SELECT
 -- own limit of waits for locks, if any, stays.
 -- params:  {tenant}, {role}, {limit_ms} (text, longest time of a statement), {lock_timeout}, {ef_search},
 --          {iterative_scan}, {idle_timeout}, {search_path}
--- returns: backend_pid int (the session that the pooler has given), and the settings
+-- returns: the settings
 SELECT
-    pg_backend_pid() AS backend_pid,
     set_config('rag.tenant', {tenant}, TRUE) AS tenant,
     set_config('role', {role}, TRUE) AS role,
     set_config('statement_timeout', {limit_ms}, TRUE) AS statement_timeout,
@@ -209,25 +208,6 @@ SELECT count(*) > 0 AS known FROM pg_database AS d WHERE d.datname = :name;
 
 -- name: create_database!
 CREATE DATABASE {database};
-
--- name: list_lock_holders
--- The sessions that the given ones wait for, at most one row each for a waiting and a holding session.
--- params:  pids int[]
--- returns: waiting_pid int, holder_pid int, holder_user text, holder_program text, held_s double precision, locked text
-SELECT
-    w.pid AS waiting_pid,
-    h.pid AS holder_pid,
-    coalesce(h.usename, '?') AS holder_user,
-    coalesce(nullif(h.application_name, ''), '?') AS holder_program,
-    extract(EPOCH FROM clock_timestamp() - coalesce(h.xact_start, h.backend_start, clock_timestamp()))
-    ::double precision AS held_s,
-    coalesce(
-        (SELECT min(l.relation::regclass::text) FROM pg_locks AS l WHERE l.pid = w.pid AND NOT l.granted), '?'
-    ) AS locked
-FROM pg_stat_activity AS w
-CROSS JOIN LATERAL (SELECT DISTINCT pid FROM unnest(pg_blocking_pids(w.pid)) AS b (pid)) AS blocking
-INNER JOIN pg_stat_activity AS h ON h.pid = blocking.pid
-WHERE w.pid = any(:pids) AND w.wait_event_type = 'Lock';
 
 -- name: settled_until$
 -- The start of the oldest transaction under way in this database, this one included. PostgreSQL shows the transactions

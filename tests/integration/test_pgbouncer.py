@@ -13,7 +13,7 @@ import pytest
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import DatabaseLockedError, DatabaseTimeoutError
+from rag_resources.core.errors import DatabaseTimeoutError
 from rag_resources.database.pool import (
     APPLICATION_NAME,
     EF_SEARCH,
@@ -164,20 +164,6 @@ def test_a_slow_statement_is_cancelled_at_its_deadline(pooled: Database, pooled_
     with pooled.transaction() as connection:
         connection.execute("SELECT 1")
     assert left_behind(pooled_url) == NOTHING
-
-
-def test_who_holds_a_lock_is_named(pooled: Database, database_url: str) -> None:
-    """Though a pooler tells a made-up number of the session."""
-
-    def wait() -> None:
-        with pooled.transaction() as connection:
-            connection.execute("SET LOCAL lock_timeout = '4s'")
-            connection.execute("SELECT FROM notes")
-
-    with psycopg.connect(database_url, application_name="un informe") as holder:
-        holder.execute("LOCK TABLE notes")
-        with pytest.raises(DatabaseLockedError, match="un informe"):
-            wait()
 
 
 def test_commands_work_through_it(
