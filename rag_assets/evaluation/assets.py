@@ -25,8 +25,8 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.languages.messages import _
-from rag_resources.reporting.report import EvaluationReport
 from rag_resources.resources import RagResource
+from rag_resources.serving.report import EvaluationReport
 from rag_resources.store.golden import GoldenImport
 
 
@@ -251,7 +251,7 @@ def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
         "missed_questions": len(report.missed),
     }
     for item in told:
-        if item.is_of(report.status.promotion):
+        if item.serves:
             numbers["serving_hit_rate_at_10"] = item.evaluation.hit_rate_at_10
             numbers["serving_mrr"] = item.evaluation.mrr
     return numbers

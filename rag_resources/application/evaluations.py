@@ -33,9 +33,9 @@ from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.languages.messages import _
-from rag_resources.reporting.report import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import ServingVerdict, judge_serving
+from rag_resources.serving.report import EvaluationReport
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import Questions
 from rag_resources.store.contents import count_contents
@@ -271,7 +271,7 @@ class Evaluations:
 
     def report(self) -> EvaluationReport:
         """Read the data of the evaluation report."""
-        from rag_resources.reporting.report import read_report
+        from rag_resources.serving.report import read_report
 
         configurations = load_configurations(self.settings.configuration_folders)
         return read_report(
@@ -291,7 +291,7 @@ class Evaluations:
         Raises:
             InvalidParameterError: It cannot be written.
         """
-        from rag_resources.reporting.page import write_report
+        from rag_resources.serving.report import write_report
 
         if output:
             path = output.absolute()

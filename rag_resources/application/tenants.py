@@ -140,7 +140,7 @@ class Tenants:
 
     def _delete_files(self, name: str, archives: set[str]) -> int:
         """Delete a tenant's files, and the page of evaluations, which may quote its questions."""
-        from rag_resources.reporting.page import REPORT
+        from rag_resources.serving.report import REPORT
 
         files = open_files(self.settings.files_address)
         own = [*files.names(files_folder(name)), *kept_uploads(files, name)]

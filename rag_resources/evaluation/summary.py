@@ -1,4 +1,4 @@
-"""Evaluations as sentences and as a table; the whole report is `reporting.page`."""
+"""Evaluations as sentences and as a table; the whole report is `serving.report`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

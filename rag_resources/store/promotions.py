@@ -156,11 +156,6 @@ def rolled_back_at(connection: Connection) -> datetime | None:
     return moment
 
 
-def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
-    """Return the newest promotions, oldest first."""
-    return _newest_first(connection, limit=limit)[::-1]
-
-
 def _newest_first(connection: Connection, *, limit: int | None = None) -> list[Promotion]:
     return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
 

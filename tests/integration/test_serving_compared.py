@@ -5,8 +5,8 @@ import pytest
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.reporting.report import read_report
 from rag_resources.serving.promotion import judge_serving, refusals
+from rag_resources.serving.report import read_report
 from rag_resources.store.contents import count_contents
 from tests.evaluated_corpus import (
     BOTH,
@@ -105,7 +105,10 @@ def test_an_evaluation_without_its_questions_is_repeated(product: Product) -> No
 def test_the_report_says_which_figures_are_stale(product: Product) -> None:
     product.corpus.evaluate(OTHER_CANDIDATE)
     report = read_report(product.corpus.database, BOTH, gate=LENIENT, settings=SETTINGS)
-    stale = {item.name: item.gates.staleness is not None for item in report.configurations}
+    stale = {
+        item.evaluation.configuration: item.gates.staleness is not None
+        for item in report.configurations
+    }
     assert stale == {"otra": False, "candidata": True}
 
 

@@ -1,1 +1,0 @@
-"""The evaluation report: its data, its page and its plot."""
