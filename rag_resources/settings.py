@@ -90,12 +90,6 @@ def _files_url(value: str) -> str:
     return value
 
 
-def _rate(value: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,8}/(second|minute|hour|day)", value):
-        raise ValueError(_("must have the form 600/minute (second, minute, hour or day)"))
-    return value
-
-
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 OptionalUrl = Annotated[
     Annotated[str, AfterValidator(_files_url)] | None, BeforeValidator(lambda value: value or None)
@@ -108,9 +102,6 @@ OptionalJudge = Annotated[
     Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
 ]
 OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
-OptionalRate = Annotated[
-    Annotated[str, AfterValidator(_rate)] | None, BeforeValidator(lambda value: value or None)
-]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
@@ -195,12 +186,6 @@ class Settings(BaseSettings):
         api_workers: Its processes; each has the models in memory.
         api_threads: Questions that each of them works on at once.
         api_queue: Questions that may wait in each; further ones are refused.
-        api_rate_limit: Requests of each key, as `600/minute`; None sets no limit.
-        jwt_jwks_url: Where a login service publishes the keys of its tokens; None takes no tokens.
-        jwt_issuer: The issuer that a token must name.
-        jwt_audience: The audience that a token must name.
-        jwt_tenant_claim: The claim that names the tenant.
-        jwt_role_claim: The claim that names the role, or a list of roles.
         query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
         query_topk_max: Most passages that it returns.
         query_similarity_threshold: Its lowest cosine.
@@ -265,12 +250,6 @@ class Settings(BaseSettings):
     api_workers: int = Field(1, ge=1, le=64)
     api_threads: int = Field(4, ge=1, le=20)
     api_queue: int = Field(32, ge=0, le=10_000)
-    api_rate_limit: OptionalRate = None
-    jwt_jwks_url: OptionalText = None
-    jwt_issuer: OptionalText = None
-    jwt_audience: OptionalText = None
-    jwt_tenant_claim: str = Field("tenant", min_length=1, max_length=200)
-    jwt_role_claim: str = Field("role", min_length=1, max_length=200)
     query_topk_default: int = Field(5, ge=1, le=50)
     query_topk_max: int = Field(10, ge=1, le=50)
     query_similarity_threshold: float = Field(0.6, ge=0, le=1)
@@ -287,12 +266,6 @@ class Settings(BaseSettings):
     def _database_behind_pooler(self) -> "Settings":
         if self.database_direct_url and not self.database_url:
             raise ValueError(_("DATABASE_DIRECT_URL also needs DATABASE_URL"))
-        return self
-
-    @model_validator(mode="after")
-    def _whole_tokens(self) -> "Settings":
-        if self.jwt_jwks_url and not (self.jwt_issuer and self.jwt_audience):
-            raise ValueError(_("JWT_JWKS_URL also needs JWT_ISSUER and JWT_AUDIENCE"))
         return self
 
     @field_validator("notes_source_name")

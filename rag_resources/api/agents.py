@@ -123,14 +123,12 @@ async def get(request: Request, wanted: GetNote) -> tuple[str, dict[str, Any]]:
 
     def work() -> OpenNote | None:
         with request.app.state.tenants.of(caller.tenant) as app:
-            found: OpenNote | None = app.notes.open(wanted.id, caller.filters)
+            found: OpenNote | None = app.notes.open(wanted.id)
             return found
 
     note = await anyio.to_thread.run_sync(work)
     if note is None:
-        message = _("There is no note {note_id}, or this key does not show it.").format(
-            note_id=wanted.id
-        )
+        message = _("There is no note {note_id}.").format(note_id=wanted.id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     end = min(wanted.end or len(note.content), wanted.start + MOST_CHARS, len(note.content))
     part = {

@@ -431,11 +431,10 @@ class Tags(Written):
 
 
 class Who(Written):
-    """Whose notes a key shows, and what it may do; `scoped` if only search, within filters."""
+    """Whose notes a key shows, and what it may do."""
 
     tenant: str
     role: Literal["owner", "writer", "reader"]
-    scoped: bool
     key_id: str | None
 
 

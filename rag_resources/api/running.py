@@ -35,7 +35,7 @@ def check_exposure(settings: Settings, application: Application) -> bool:
     """
     from rag_resources.api.identity import is_loopback
 
-    has_keys = settings.jwt_jwks_url is not None or application.keys.any()
+    has_keys = application.keys.any()
     if not has_keys and not is_loopback(settings.api_host):
         raise InvalidParameterError(
             _(

@@ -29,7 +29,6 @@ from rag_resources.resilience.deadlines import while_waited_for
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import left_out_in_words
 from rag_resources.retrieval.pipeline import DEADLINE_MS
-from rag_resources.telemetry import continued
 
 ResultT = TypeVar("ResultT")
 
@@ -51,13 +50,13 @@ async def searched(
     """Run a search in the caller's application, after the queue, within the rest of its deadline.
 
     Args:
-        request: Gives the time of arrival and the trace to continue.
-        caller: Gives tenant and filters.
+        request: Gives the time of arrival.
+        caller: Gives the tenant.
         body: The search.
         work: Called with the application and the arguments of `Application.retrieve`.
 
     Raises:
-        ProblemError: The queue is full, or the request is not allowed.
+        ProblemError: The queue is full.
         DatabaseError: The database cannot be reached.
     """
     tenants: Tenants = request.app.state.tenants
@@ -66,12 +65,12 @@ async def searched(
         "configuration": body.configuration,
         "overrides": body.overrides(),
         "top_k": body.top_k,
-        "filters": caller.within(body.filters.as_filters() if body.filters else None),
+        "filters": body.filters.as_filters() if body.filters else None,
         "language": question_language(body),
     }
 
     def admitted(remaining_ms: float) -> ResultT:
-        with continued(request.headers.get("traceparent")), tenants.of(caller.tenant) as app:
+        with tenants.of(caller.tenant) as app:
             return work(app, {**arguments, "deadline_ms": remaining_ms})
 
     return await admission.run(request.state.arrived_at, admitted)

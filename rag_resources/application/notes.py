@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
-from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import (
     Note,
     NoteRecord,
@@ -187,15 +186,10 @@ class Notes:
         with self.database.transaction() as connection:
             return fetch_notes(connection, [note_id])[note_id]
 
-    def open(self, note_id: UUID, filters: RetrievalFilters | None = None) -> OpenNote | None:
-        """Return a note for a reader; None if the filters or the tenant exclude it."""
-        with self.database.snapshot() as connection:
-            return open_note(
-                connection,
-                note_id,
-                tenant=self.settings.tenant,
-                filters=filters or RetrievalFilters(),
-            )
+    def open(self, note_id: UUID) -> OpenNote | None:
+        """Return a note for a reader; None if the tenant has none of this id."""
+        with self.database.transaction() as connection:
+            return open_note(connection, note_id, tenant=self.settings.tenant)
 
     def origins(self, note_ids: Sequence[UUID]) -> Mapping[UUID, NoteOrigin]:
         """Return where notes come from, by note."""

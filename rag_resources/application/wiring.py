@@ -49,7 +49,6 @@ from rag_resources.retrieval.request import check_query, check_top_k, check_word
 from rag_resources.retrieval.unmet_filters import unmet_filters
 from rag_resources.settings import Settings
 from rag_resources.store.answers import answer_writer
-from rag_resources.telemetry import flush
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
     from rag_resources.application.answer_log import AnswerLog
@@ -477,7 +476,6 @@ def open_application(
     """
     database = open_database(settings, min_connections=min_connections, guard=guard)
     with ExitStack() as stack:
-        stack.callback(flush)
         stack.callback(database.close)
         readers = open_reads(settings, database)
         if readers:

@@ -1,20 +1,10 @@
 """`rag key`: the keys of the HTTP API."""
 
-import time
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from rag_resources.cli.output import JsonOption, conclude, picked, print_table, say, write_json
-from rag_resources.cli.search_options import (
-    MetadataOption,
-    SinceOption,
-    SourceOption,
-    TagOption,
-    UntilOption,
-    filters_of,
-)
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.languages.messages import _, joined
@@ -100,49 +90,3 @@ def revoke(
         key_id=key_id, seconds=KEY_CACHE_S
     )
     conclude(told, {"id": key_id, "revoked": True, "withinSeconds": KEY_CACHE_S}, as_json=as_json)
-
-
-@command(
-    app,
-    "scope",
-    _(
-        "Makes, of a key, another one that only searches, with some filters and until it expires. "
-        "It is stored nowhere."
-    ),
-)
-def scope(
-    key: Annotated[str, typer.Argument(metavar="CLAVE", help=_("The whole key."))],
-    hours: Annotated[
-        int, typer.Option("--hours", min=1, metavar="N", help=_("Hours until it expires."))
-    ] = 24,
-    source: SourceOption = None,
-    tag: TagOption = None,
-    note_id: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--note", metavar="UUID", help=_("Only the note with this UUID. May be repeated.")
-        ),
-    ] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    metadata: MetadataOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a key that only searches, within filters, until it expires; nothing is stored."""
-    from rag_resources.core.api_keys import Scope, scoped_key
-    from rag_resources.core.errors import InvalidParameterError
-
-    filters = filters_of(
-        source=source, tag=tag, note_id=note_id, since=since, until=until, metadata=metadata
-    )
-    fields = filters.model_dump(mode="json", exclude_defaults=True)
-    expires_at = int(time.time()) + hours * 3_600
-    try:
-        scoped = scoped_key(key, Scope(fields, expires_at))
-    except ValueError as error:
-        raise InvalidParameterError(
-            _("A whole key is needed, as rag key create wrote it.")
-        ) from error
-    until_when = datetime.fromtimestamp(expires_at, UTC)
-    told = {"key": scoped, "filters": fields, "expiresAt": until_when}
-    conclude(scoped, told, as_json=as_json)

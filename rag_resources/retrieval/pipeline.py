@@ -51,7 +51,6 @@ from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.models import require_model
 from rag_resources.store.passages import fetch_result_vectors
-from rag_resources.telemetry import span
 
 DEADLINE_MS = 2_000.0
 """Default deadline of a whole retrieval."""
@@ -170,8 +169,7 @@ class RetrievalPipeline:
             language=language,
         )
         stages = Stages(config_hash=lambda: config.config_hash, query=request.query)
-        with span("retrieval", strategy=config.strategy.value, model=config.model):
-            response = self._answer(request, stages)
+        response = self._answer(request, stages)
         return replace(
             response,
             query=query,

@@ -1,4 +1,4 @@
-"""Runs the stages of one retrieval and records their times, spans and failures.
+"""Runs the stages of one retrieval and records their times and failures.
 
 The work of the stages is in the pipeline.
 """
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import structlog
 
 from rag_resources.core.errors import RagError
-from rag_resources.telemetry import Attribute, span
 
 _log = structlog.get_logger()
 
@@ -73,30 +72,23 @@ class Stages:
         return (time.perf_counter() - self._started) * 1000
 
     @contextmanager
-    def run(self, stage: str, **attributes: Attribute) -> Iterator[None]:
-        """Add the duration of a block to a stage, inside a trace span with these attributes.
-
-        Errors are passed on to the caller.
-        """
+    def run(self, stage: str) -> Iterator[None]:
+        """Add the duration of a block to a stage; errors are passed on to the caller."""
         started = time.perf_counter()
         try:
-            with span(f"retrieval.{stage}", **attributes):
-                yield
+            yield
         finally:
             elapsed_ms = (time.perf_counter() - started) * 1000
             with self._lock:
                 self._timings[stage] = self._timings.get(stage, 0.0) + elapsed_ms
 
     @contextmanager
-    def optional(
-        self, stage: str, *, component: str | None = None, **attributes: Attribute
-    ) -> Iterator[Attempt]:
+    def optional(self, stage: str, *, component: str | None = None) -> Iterator[Attempt]:
         """Run a stage that the retrieval can do without; an error is recorded and not raised.
 
         Args:
             stage: Its name in `timings` and `degraded`.
             component: Its dependency, such as `database`; None if it depends on nothing else.
-            attributes: The span's attributes.
 
         Yields:
             The attempt, which says after the block whether it failed.
@@ -105,7 +97,7 @@ class Stages:
         """
         attempt = Attempt()
         try:
-            with self.run(stage, **attributes):
+            with self.run(stage):
                 yield attempt
         except Exception as error:  # noqa: BLE001 -- the other stages run after any error
             attempt.error = error

@@ -8,10 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from rag_resources.core.filters import RetrievalFilters
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.search import is_visible
 
 
 class OpenNote(BaseModel):
@@ -41,15 +39,8 @@ class OpenNote(BaseModel):
     headings: list[str]
 
 
-def open_note(
-    connection: Connection, note_id: UUID, *, tenant: str, filters: RetrievalFilters
-) -> OpenNote | None:
-    """Return a note of a tenant; None if a search with these filters could not find it."""
-    hidden = not filters.is_empty and not is_visible(
-        connection, note_id, tenant=tenant, filters=filters
-    )
-    if hidden:
-        return None
+def open_note(connection: Connection, note_id: UUID, *, tenant: str) -> OpenNote | None:
+    """Return a note of a tenant; None if there is none of this id."""
     row = queries().open_note(connection, note_id=note_id, tenant=tenant)
     return OpenNote.model_validate(row) if row else None
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.filters import RetrievalFilters, narrowed
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import RankedList
@@ -194,14 +194,6 @@ def read_facts(connection: Connection, tenant: str) -> SearchFacts:
     windowed = frozenset(row.name for row in rows if row.has_windows and row.name is not None)
     first = rows[0]
     return SearchFacts(first.is_shared, first.chunk_count, models, windowed, first.models_state)
-
-
-def is_visible(
-    connection: Connection, note_id: UUID, *, tenant: str, filters: RetrievalFilters
-) -> bool:
-    """Whether a search with these filters may find a note."""
-    both = narrowed(filters, RetrievalFilters(note_ids=(note_id,)))
-    return both is not None and any_visible(connection, tenant=tenant, filters=both)
 
 
 def any_visible(connection: Connection, *, tenant: str, filters: RetrievalFilters) -> bool:

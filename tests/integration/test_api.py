@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.application.keys import Keys
-from rag_resources.core.api_keys import ApiRole, Scope, scoped_key
+from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.core.wording import says_something
@@ -41,7 +41,6 @@ from tests.databases import cloned
 from tests.language_models import reply
 from tests.ollama_server import Fault
 from tests.openai_server import OpenAIServer
-from tests.trace_collector import collecting
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -471,41 +470,31 @@ def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> No
     assert QUESTION not in api.log.read_text("utf-8")
 
 
-TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-
-
 def logged_questions(url: str) -> int:
     with Database(url) as database, database.transaction() as connection:
         return int(next(connection.execute("SELECT count(*) FROM retrieval_log"))[0])
 
 
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
-    """How the simple query searches, what is logged, and where the caller's trace goes on."""
+    """How the simple query searches, and what is logged."""
     settings = {"QUERY_MODE": "hybrid", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
-    traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-    with (
-        collecting() as collector,
-        serving(tmp_path, url, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, **settings) as own,
-    ):
+    with serving(tmp_path, url, **settings) as own:
         found = own.client.post(
             "/api/v1/query",
             json={"query": QUESTION, "tags": ["coche"]},
-            headers=traced,
         ).json()
         assert len(found["results"]) == 1
         before = logged_questions(url)
         other = SEARCH | {"query": "¿Y la gata?"}
-        own.client.post("/v1/retrieve", json=other, headers=traced)
+        own.client.post("/v1/retrieve", json=other)
         assert own.stop() == 0
         assert logged_questions(url) > before, "what waited to be logged is written at the end"
         log = own.log.read_text("utf-8")
-        root = collector.spans["retrieval"]
     (record,) = (
         line for line in log.splitlines() if "retrieval_results" in line and QUESTION in line
     )
     for shown in ("coche", "scores"):
         assert shown in record
-    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, SPAN)
 
 
 def test_without_keys_only_this_machine_by_its_own_name_is_answered(api: ApiServer) -> None:
@@ -528,12 +517,12 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def test_keys_stand_for_a_tenant_and_a_role(url: str, tmp_path: Path) -> None:
-    """Also: a limit of requests, scoped keys, overload, and SIGTERM with a request in flight."""
+    """Also: overload, and SIGTERM with a request in flight."""
     with Database(url) as database, Database(url, tenant="vecina") as other:
         keys = {role: Keys(database).create("prueba", role) for role in ApiRole}
         foreign, _ = Keys(other).create("ajena", ApiRole.READER)
         try:
-            limits = {"API_RATE_LIMIT": "30/minute", "API_THREADS": "1", "API_QUEUE": "1"}
+            limits = {"API_THREADS": "1", "API_QUEUE": "1"}
             with serving(tmp_path, url, **limits) as api:
                 _check_keys(api, {role: key for role, (key, __) in keys.items()}, foreign)
                 _check_revoking(api, Keys(database), *keys[ApiRole.READER])
@@ -547,12 +536,9 @@ def _check_keys(api: ApiServer, keys: dict[ApiRole, str], foreign: str) -> None:
     client, owner = api.client, keys[ApiRole.OWNER]
     body = {"query": QUESTION, "configuration": "fulltext"}
     problem(client.post("/v1/retrieve", json=body), HTTPStatus.UNAUTHORIZED)
-    for wrong in ("x", f"{owner}x", "rag_aa_bb", "ragscoped_a.b.c", owner[:-1]):
+    for wrong in ("x", f"{owner}x", "rag_aa_bb", owner[:-1]):
         response = client.post("/v1/retrieve", json=body, headers=bearer(wrong))
-        assert problem(response, HTTPStatus.UNAUTHORIZED)["error"] == _(
-            "The key is not valid, has expired or was revoked. Whoever runs the service sees the "
-            "keys with “rag key list” and creates another with “rag key create NAME”."
-        )
+        problem(response, HTTPStatus.UNAUTHORIZED)
     theirs = client.post("/v1/retrieve", json=body, headers=bearer(foreign)).json()
     named = [(result["title"], result["externalId"]) for result in theirs["results"]]
     assert named == [("Ajena", "ajena")]
@@ -562,21 +548,11 @@ def _check_keys(api: ApiServer, keys: dict[ApiRole, str], foreign: str) -> None:
     problem(client.post("/v1/golden-dataset", json={}, headers=reader), HTTPStatus.FORBIDDEN)
     problem(client.get("/metrics", headers=reader), HTTPStatus.FORBIDDEN)
     assert client.get("/metrics", headers=bearer(owner)).status_code == HTTPStatus.OK
-    scoped = bearer(scoped_key(owner, Scope({"tags": ["coche"]}, 2**40)))
-    everything = {"query": "la gata y el taller", "configuration": "fulltext"}
-    found = client.post("/v1/retrieve", json=everything, headers=scoped).json()
-    assert {result["title"] for result in found["results"]} == {"La furgoneta"}
-    problem(client.get("/v1/golden-dataset", headers=scoped), HTTPStatus.FORBIDDEN)
-    expired = bearer(scoped_key(owner, Scope({}, 1)))
-    problem(client.post("/v1/retrieve", json=body, headers=expired), HTTPStatus.UNAUTHORIZED)
 
 
 def _check_revoking(api: ApiServer, keys: Keys, key: str, stored: Any) -> None:
     headers = bearer(key)
-    used = [api.client.get("/v1/models", headers=headers) for _ in range(40)]
-    assert used[0].status_code == HTTPStatus.OK
-    assert problem(used[-1], HTTPStatus.TOO_MANY_REQUESTS)
-    assert 1 <= int(used[-1].headers["retry-after"]) <= 60
+    assert api.client.get("/v1/models", headers=headers).status_code == HTTPStatus.OK
     keys.revoke(stored.key_id)
     wait_until(
         lambda: api.client.get("/v1/models", headers=headers).status_code == HTTPStatus.UNAUTHORIZED

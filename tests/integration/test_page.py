@@ -228,7 +228,7 @@ def test_notes_tags_and_pages_are_opened_by_those_who_may(
     assert api.client.get(f"{page}7", headers=mine).status_code == HTTPStatus.NOT_FOUND
     assert api.client.get(page, headers=theirs).status_code == HTTPStatus.NOT_FOUND
     me = api.client.get("/v1/me", headers=theirs).json()
-    assert (me["tenant"], me["role"], me["scoped"]) == ("vecina", "reader", False)
+    assert (me["tenant"], me["role"]) == ("vecina", "reader")
 
 
 def test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range(

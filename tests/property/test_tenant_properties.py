@@ -34,7 +34,7 @@ from rag_resources.store.answers import insert_answers
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.notes import note_id
 from rag_resources.store.open_notes import list_tags
-from rag_resources.store.search import is_visible
+from rag_resources.store.search import any_visible
 from rag_resources.store.status import read_status
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus, Draft
 from tests.graph_corpus import GraphCorpus
@@ -120,7 +120,9 @@ class Neighbours:
                 status,
                 list_tags(connection, tenant="ana", limit=10),
                 [
-                    is_visible(connection, note, tenant="ana", filters=RetrievalFilters())
+                    any_visible(
+                        connection, tenant="ana", filters=RetrievalFilters(note_ids=(note,))
+                    )
                     for note in foreign.note_ids
                 ],
                 read_index_version(connection, "ana"),

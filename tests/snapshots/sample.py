@@ -72,7 +72,6 @@ COMMANDS = (
     "glossary remove PMV --json",
     "key create cuadro --role reader --json",
     "key list --json",
-    "key scope {secret} --hours 2 --tag trabajo --json",
     "key revoke {key} --json",
     "tenant create otra --json",
     "tenant list --json",

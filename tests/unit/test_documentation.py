@@ -42,7 +42,6 @@ NESTED = {f"{name}__{field}" for name, group in GROUPS.items() for field in grou
 SETTINGS = {name.upper() for name in Settings.model_fields.keys() - GROUPS.keys() | NESTED}
 DEFAULT = RetrievalConfig()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
-TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def assignments() -> dict[str, str]:
@@ -51,7 +50,7 @@ def assignments() -> dict[str, str]:
 
 
 def test_the_example_environment_names_every_setting_once_and_nothing_else() -> None:
-    assert assignments().keys() == SETTINGS | {TRACES}
+    assert assignments().keys() == SETTINGS
     assert len(re.findall(r"^(?:# )?[A-Z0-9_]+=", EXAMPLE, re.MULTILINE)) == len(assignments())
 
 
@@ -76,7 +75,7 @@ def test_every_variable_of_the_docs_is_a_setting() -> None:
     rows = re.findall(r"^\| (`[A-Z_].*?) \|", CONFIGURATION, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([A-Z0-9_]{4,})`", row)}
     assert len(named) > 10
-    assert named <= SETTINGS | {TRACES}
+    assert named <= SETTINGS
 
 
 def test_the_options_of_the_docs_are_those_of_retrieve_and_ask() -> None:

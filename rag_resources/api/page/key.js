@@ -3,11 +3,11 @@
 import { json, key, Refused } from "./api.js";
 import { byId, _ } from "./words.js";
 
-/** What the present key allows: `tenant`, `role`, `scoped`; null until the server said it. */
+/** What the present key allows: `tenant`, `role`; null until the server said it. */
 export let me = null;
 
-export const mayJudge = () => me !== null && !me.scoped;
-export const mayWrite = () => me !== null && !me.scoped && me.role !== "reader";
+export const mayJudge = () => me !== null;
+export const mayWrite = () => me !== null && me.role !== "reader";
 
 const ROLES = { owner: _("owner"), writer: _("reads and writes"), reader: _("reads") };
 

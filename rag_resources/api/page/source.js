@@ -63,7 +63,6 @@ export async function openSource(citation, button) {
     return;
   }
   if (!citation.place?.parts.some((part) => part.boxes?.length)) return;
-  if (me?.scoped) return notice(_("This key can only search: the picture of the page is not shown."));
   if (!changed) notice(_("Opening…"));
   try {
     await picture(citation, turn);

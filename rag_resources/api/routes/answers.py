@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from rag_resources.api.bodies import AnswerRequest
-from rag_resources.api.identity import Searcher
+from rag_resources.api.identity import Reader
 from rag_resources.api.language import reader_language
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import asked_as_json, searched, streamed
@@ -24,7 +24,7 @@ EVENTS: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
 @router.post("/v1/answers", response_model=dict[str, Any], responses={200: EVENTS})
-async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Response:
+async def answer(request: Request, caller: Reader, body: AnswerRequest) -> Response:
     """Answer a question with sentences of the notes.
 
     With `stream` each sentence is an event `sentence` as soon as it is checked, and the whole

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from rag_resources.api.bodies import MOST_TURNS, ChatMessage, ChatRequest, Search
-from rag_resources.api.identity import Searcher
+from rag_resources.api.identity import Reader
 from rag_resources.api.problems import INVALID, ProblemError, invalid
 from rag_resources.api.routes.answers import EVENTS, event, event_stream
 from rag_resources.api.searching import asked_as_json, now, searched, streamed
@@ -27,7 +27,7 @@ SERVING = "rag"
 
 
 @router.get("/v1/models", response_model=dict[str, Any])
-def models(request: Request, caller: Searcher) -> JSONResponse:
+def models(request: Request, caller: Reader) -> JSONResponse:
     """List the models to chat with: `rag` is what serves, the others are configurations."""
     listed = [
         {"id": name, "object": "model", "created": 0, "owned_by": "brain-sync-rag"}
@@ -37,7 +37,7 @@ def models(request: Request, caller: Searcher) -> JSONResponse:
 
 
 @router.post("/v1/chat/completions", response_model=dict[str, Any], responses={200: EVENTS})
-async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Response:
+async def chat(request: Request, caller: Reader, body: ChatRequest) -> Response:
     """Answer the last message with sentences of the notes and their numbered sources.
 
     Beside OpenAI's fields an answer has `citations` and `reading`, which tells how the question was

@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from rag_resources.api.agents import AskNotes, GetNote, SearchNotes, ask, get, search
 from rag_resources.api.bodies import Body
-from rag_resources.api.identity import Searcher
+from rag_resources.api.identity import Reader
 from rag_resources.api.middleware import MAX_BODY_KB
 from rag_resources.api.problems import ProblemError, invalid_request, problem_of
 from rag_resources.core.errors import RagError
@@ -68,7 +68,7 @@ def build_sessions(settings: Settings) -> StreamableHTTPSessionManager:
 
 
 @router.api_route("/mcp", methods=["GET", "POST", "DELETE"])
-async def mcp(request: Request, caller: Searcher) -> Response:
+async def mcp(request: Request, caller: Reader) -> Response:
     """Pass a request of the protocol on, in the name of its key."""
     request.state.caller = caller
     return _Protocol(request.app.state.mcp)

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 
 from rag_resources.api.bodies import Tag, Tags, Who
-from rag_resources.api.identity import Reader, Searcher
+from rag_resources.api.identity import Reader
 from rag_resources.api.problems import ProblemError
 from rag_resources.languages.messages import _
 from rag_resources.store.open_notes import OpenNote
@@ -16,14 +16,12 @@ router = APIRouter(tags=["notes"])
 
 
 @router.get("/v1/notes/{note_id:uuid}")
-def show(request: Request, caller: Searcher, note_id: UUID) -> OpenNote:
-    """Open a note; a key with filters opens those that it finds."""
+def show(request: Request, caller: Reader, note_id: UUID) -> OpenNote:
+    """Open a note."""
     with request.app.state.tenants.of(caller.tenant) as app:
-        found = app.notes.open(note_id, caller.filters)
+        found = app.notes.open(note_id)
     if found is None:
-        message = _("There is no note {note_id}, or this key does not show it.").format(
-            note_id=note_id
-        )
+        message = _("There is no note {note_id}.").format(note_id=note_id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     note: OpenNote = found
     return note
@@ -40,11 +38,10 @@ def tags(
 
 
 @router.get("/v1/me")
-def me(caller: Searcher) -> Who:
+def me(caller: Reader) -> Who:
     """Say whose notes the key of this request shows, and what it may do."""
     return Who(
         tenant=caller.tenant,
         role=caller.role.value,
-        scoped=caller.filters is not None,
         key_id=caller.key_id or None,
     )

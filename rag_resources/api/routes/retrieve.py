@@ -17,7 +17,7 @@ from rag_resources.api.bodies import (
     QueryResults,
     Search,
 )
-from rag_resources.api.identity import Caller, Searcher
+from rag_resources.api.identity import Caller, Reader
 from rag_resources.api.language import reader_language
 from rag_resources.api.problems import INTERNAL, ProblemError, invalid
 from rag_resources.api.searching import found_as_json, require_searched, searched
@@ -36,13 +36,13 @@ _log = structlog.get_logger()
 
 @router.post("/v1/retrieve", response_model=Found, summary="Passages that answer a question")
 @router.post("/api/retrieve", response_model=Found, summary="As /v1/retrieve")
-async def retrieve(request: Request, caller: Searcher, body: Search) -> Response:
+async def retrieve(request: Request, caller: Reader, body: Search) -> Response:
     """Search with a named configuration, any field of it changed, or with the one that serves."""
     return _as_json(await _found(request, caller, body))
 
 
 @router.post("/api/v1/query", summary="As /v1/retrieve, with fewer choices")
-async def query(request: Request, caller: Searcher, body: QueryRequest) -> QueryResults:
+async def query(request: Request, caller: Reader, body: QueryRequest) -> QueryResults:
     """Search as `QUERY_MODE` says; passages whose score is below the threshold are left out."""
     settings: Settings = request.app.state.settings
     top_k = settings.query_topk_default if body.top_k is None else body.top_k
@@ -64,7 +64,7 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Query
         if body.document_id:
             note_ids = app.notes.of_document(body.document_id) or (body.document_id,)
             own = own.model_copy(update={"note_ids": note_ids})
-        arguments["filters"] = caller.within(own.as_filters())
+        arguments["filters"] = own.as_filters()
         response = app.retrieve(body.query, **arguments).response
         require_searched(response, language)
         found = zip(response.results, _similarities(response.results), strict=True)
