@@ -60,7 +60,6 @@ from rag_assets.schedules import (
     nightly_answer_log,
     nightly_archive,
     nightly_evaluation,
-    nightly_retrieval_log,
 )
 from rag_assets.sensors import (
     automation,
@@ -73,7 +72,6 @@ from rag_assets.sensors import (
 from rag_assets.serving.answer_log import build_answer_log_asset
 from rag_assets.serving.ask import ask_job
 from rag_assets.serving.assets import build_promotion_asset
-from rag_assets.serving.retrieval_log import retrieval_log
 from rag_assets.serving.retrieve import retrieve_job
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.resources import RagResource
@@ -120,7 +118,6 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         schedules=[
             nightly_evaluation,
             nightly_archive,
-            nightly_retrieval_log,
             nightly_answer_log,
             hourly_purge,
         ],
@@ -156,7 +153,6 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         *(build_evaluation_asset(item) for item in configurations.values()),
         build_report_asset(configurations),
         build_promotion_asset(configured),
-        retrieval_log,
         build_answer_log_asset(settings),
     ]
 

@@ -8,7 +8,6 @@ from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
 from rag_assets.keys import ANSWER_LOG
-from rag_assets.serving.retrieval_log import retrieval_log
 from rag_resources.languages.messages import _
 
 nightly_evaluation = dg.ScheduleDefinition(
@@ -39,16 +38,6 @@ nightly_archive = dg.ScheduleDefinition(
     description=_("Every night archives the details of old evaluations; their metrics stay."),
     cron_schedule="40 4 * * *",
     execution_timezone="Europe/Madrid",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-)
-
-# Soon after midnight, so that the plotted day is the whole day before.
-nightly_retrieval_log = dg.ScheduleDefinition(
-    name="nightly_retrieval_log",
-    target=retrieval_log,
-    description=_("Every night sums up what the questions of the day before cost."),
-    cron_schedule="3 0 * * *",
-    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 

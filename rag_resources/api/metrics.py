@@ -34,7 +34,6 @@ STAGES = Histogram(
 )
 DEGRADED = Counter("rag_degraded", "Retrievals that went on without a stage", ["stage"])
 CACHED = Counter("rag_cached", "Retrievals answered from the cache")
-LOST = Counter("rag_log_records_lost", "Records of a log that could not be written", ["log"])
 POOL = Gauge(
     "rag_pool_connections", "Connections to the database", ["state"], multiprocess_mode="livesum"
 )
@@ -48,11 +47,6 @@ def count_retrieval(response: RetrievalResponse) -> None:
         STAGES.labels(stage).observe(milliseconds / 1000)
     for stage in response.degraded:
         DEGRADED.labels(stage).inc()
-
-
-def count_lost(log: str, records: int) -> None:
-    """Count records of a log that could not be written."""
-    LOST.labels(log).inc(records)
 
 
 def written(pool: PoolStatistics) -> bytes:

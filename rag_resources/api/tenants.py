@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
 
-from rag_resources.api.metrics import count_lost
 from rag_resources.api.problems import later
 from rag_resources.application import Application, Switch, open_application
 from rag_resources.languages.messages import _
@@ -82,9 +81,7 @@ class Tenants:
         with ExitStack() as stack:
             # Only the own tenant's models are loaded by a thread; see `api.app`.
             switch = Switch() if tenant == self._settings.tenant else None
-            application = stack.enter_context(
-                open_application(settings, on_lost=count_lost, switch=switch)
-            )
+            application = stack.enter_context(open_application(settings, switch=switch))
             return _Open(application, stack.pop_all())
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from rag_resources.core.evidence import Evidence
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.languages.messages import Text
-from rag_resources.retrieval.log import KEPT_DAYS
 from rag_resources.serving.promotion import (
     PromotionOutcome,
     needing_evaluation,
@@ -33,7 +32,6 @@ from rag_resources.store.promotions import (
     promotions_outside_runs,
     settled_until,
 )
-from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
 from rag_resources.store.vector_indexes import index_model_that_serves
 
 OVERTAKEN_PAUSES_S = (5.0, 15.0, 30.0)
@@ -69,11 +67,6 @@ class ServingConfiguration:
         serving = self.now()
         config = None if serving.problems else serving.config
         return self.settings.warning_about(serving.name, config)
-
-    def retrievals(self) -> RetrievalHistory:
-        """Return the latencies of the logged questions of the last days."""
-        with self.database.snapshot() as connection:
-            return read_retrievals(connection, self.settings.tenant, days=KEPT_DAYS)
 
     def promotion(self) -> Promotion | None:
         """Return the last promotion; None before the first."""

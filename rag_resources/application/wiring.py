@@ -32,7 +32,7 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import RagError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import RetrievalResponse, Vectors
-from rag_resources.database.background import BackgroundWriter, ignore_lost
+from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.locate import open_database, open_reads
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
@@ -43,7 +43,6 @@ from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
 from rag_resources.retrieval.cache import Caches, build_cache, build_caches
-from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k, check_words
 from rag_resources.retrieval.unmet_filters import unmet_filters
@@ -98,14 +97,12 @@ class Application:
         settings: Only for the domains; other callers use the domains.
         database: Open; also only for the domains.
         readers: Its standbys, if there are any; questions are answered from them.
-        on_lost: Called with the name of a log and how many of its records were lost.
         switch: If `warm_up` is called again and again: what answers until it has loaded.
     """
 
     settings: Settings
     database: Database
     readers: Readers | None = None
-    on_lost: Callable[[str, int], None] = ignore_lost
     switch: Switch | None = None
 
     @property
@@ -269,21 +266,9 @@ class Application:
         return build_caches(url.get_secret_value() if url else None)
 
     @cached_property
-    def retrieval_log(self) -> RetrievalLog:
-        """The log that this process writes its answered questions to."""
-        return RetrievalLog(
-            self.database.as_(Access.WRITER),
-            self.caches,
-            tenant=self.settings.tenant,
-            on_lost=self.on_lost,
-        )
-
-    @cached_property
     def answer_writer(self) -> BackgroundWriter[LoggedAnswer]:
         """The background writer of this process's answers."""
-        return answer_writer(
-            self.database, keep_days=self.settings.answer_log_days, on_lost=self.on_lost
-        )
+        return answer_writer(self.database, keep_days=self.settings.answer_log_days)
 
     @cached_property
     def confidences(self) -> Confidences:
@@ -383,7 +368,7 @@ class Application:
             language=language,
             deadline_ms=deadline_ms,
         )
-        self.retrieval_log.record(config, response, filters)
+        _log_retrieval(config, response, filters)
         confidence = self.confidences.judge(
             question,
             config,
@@ -415,9 +400,7 @@ class Application:
             return ()
 
     def close(self) -> None:
-        """Write the rest of both logs, for at most two seconds each."""
-        if "retrieval_log" in vars(self):
-            self.retrieval_log.close()
+        """Write the rest of the answers' log, for at most two seconds."""
         if "answer_writer" in vars(self):
             self.answer_writer.close()
 
@@ -452,13 +435,34 @@ class Application:
         return Chosen(label, serving.config, name=serving.name, is_promoted=True)
 
 
+def _log_retrieval(
+    config: RetrievalConfig, response: RetrievalResponse, filters: RetrievalFilters | None
+) -> None:
+    """Log an answered question; its text, filters and scores are only in DEBUG records."""
+    _log.info(
+        "retrieval",
+        config_hash=config.config_hash,
+        latency_ms=round(response.latency_ms, 1),
+        stages={name: round(stage_ms, 1) for name, stage_ms in response.stages.items()},
+        results=len(response.results),
+        degraded=response.degraded,
+        cached=response.cached,
+        failed=response.error is not None,
+    )
+    _log.debug(
+        "retrieval_results",
+        query=response.query,
+        filters=filters.model_dump(mode="json", exclude_defaults=True) if filters else {},
+        scores={str(each.chunk_id): round(each.score, 4) for each in response.results},
+    )
+
+
 @contextmanager
 def open_application(
     settings: Settings,
     *,
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
-    on_lost: Callable[[str, int], None] = ignore_lost,
     switch: Switch | None = None,
 ) -> Iterator[Application]:
     """Open the database of the settings, and close it at the end.
@@ -467,7 +471,6 @@ def open_application(
         settings: The environment.
         min_connections: As for `Database`.
         guard: As for `Database`.
-        on_lost: As for `Application`.
         switch: As for `Application`.
 
     Raises:
@@ -480,6 +483,6 @@ def open_application(
         readers = open_reads(settings, database)
         if readers:
             stack.callback(readers.close)
-        application = Application(settings, database, readers, on_lost, switch)
+        application = Application(settings, database, readers, switch)
         stack.callback(application.close)
         yield application

@@ -26,10 +26,6 @@ _log = structlog.get_logger()
 RecordT = TypeVar("RecordT")
 
 
-def ignore_lost(_: str, __: int) -> None:
-    """Take no notice of lost records; the log tells of them."""
-
-
 class BackgroundWriter(Generic[RecordT]):
     """Writes records in batches, in a thread; thread-safe.
 
@@ -40,11 +36,8 @@ class BackgroundWriter(Generic[RecordT]):
     Args:
         database: Where they are written.
         write: Writes a batch, in a transaction.
-        name: The log's name, such as `retrieval_log`.
+        name: The log's name, such as `answer_log`.
         write_ms: Longest time of a write.
-        every_s: How long records are collected, to be written in one transaction; a killed process
-            loses those of that time. 0 writes each as soon as the one before is written.
-        on_lost: Called with the name of the log and how many records were lost.
     """
 
     def __init__(
@@ -54,20 +47,15 @@ class BackgroundWriter(Generic[RecordT]):
         *,
         name: str,
         write_ms: float = WRITE_MS,
-        every_s: float = 0.0,
-        on_lost: Callable[[str, int], None] = ignore_lost,
     ) -> None:
         self._database = database
         self._write_batch = write
         self._name = name
         self._write_ms = write_ms
-        self._every_s = every_s
-        self._on_lost = on_lost
         self._waiting: deque[RecordT] = deque(maxlen=WAITING)
         self._dropped = 0
         self._changed = threading.Condition()
         self._closing = False
-        self._flushing = 0
         self._is_writing = False
         self._writer: threading.Thread | None = None
 
@@ -83,22 +71,15 @@ class BackgroundWriter(Generic[RecordT]):
                     target=self._write_all, name=self._name.replace("_", "-"), daemon=True
                 )
                 self._writer.start()
-            # Waking the thread for every record would cost as much as the record does.
-            if len(self._waiting) in (1, BATCH):
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def flush(self) -> None:
         """Wait until all queued records are written or lost, for two writes at most."""
         with self._changed:
-            self._flushing += 1
-            try:
-                self._changed.notify_all()
-                self._changed.wait_for(
-                    lambda: not self._waiting and not self._is_writing,
-                    timeout=2 * self._write_ms / 1_000,
-                )
-            finally:
-                self._flushing -= 1
+            self._changed.wait_for(
+                lambda: not self._waiting and not self._is_writing,
+                timeout=2 * self._write_ms / 1_000,
+            )
 
     def close(self) -> None:
         """Write what is queued; takes two writes at most, the one under way and the last one."""
@@ -118,7 +99,6 @@ class BackgroundWriter(Generic[RecordT]):
             self._is_writing = False
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            self._changed.wait_for(self._is_hurried, timeout=self._every_s)
             if not self._waiting:
                 self._writer = None
                 self._changed.notify_all()
@@ -126,15 +106,11 @@ class BackgroundWriter(Generic[RecordT]):
             self._is_writing = bool(batch)
             return batch
 
-    def _is_hurried(self) -> bool:
-        return self._closing or self._flushing > 0 or len(self._waiting) >= BATCH
-
     def _tell_dropped(self) -> None:
         with self._changed:
             dropped, self._dropped = self._dropped, 0
         if dropped:
             _log.warning(f"{self._name}_dropped", records=dropped)
-            self._on_lost(self._name, dropped)
 
     def _write(self, batch: list[RecordT]) -> None:
         """Write a batch, in halves if one of its records cannot be stored."""
@@ -153,4 +129,3 @@ class BackgroundWriter(Generic[RecordT]):
                     lost[type(error).__name__] += len(part)
         for name, records in lost.items():
             _log.warning(f"{self._name}_skipped", records=records, error=name)
-            self._on_lost(self._name, records)

@@ -21,7 +21,6 @@ from rag_resources.providers.cache import (
     CONTEXTS,
     EMBEDDINGS,
     Cache,
-    CacheStatistics,
     Limits,
     MemoryCache,
 )
@@ -67,14 +66,6 @@ class Caches:
             spans = tuple(sentences(content))
             self.contexts.put(key, spans)
         return spans
-
-    def statistics(self) -> dict[str, CacheStatistics]:
-        """Return the statistics of each cache, by name."""
-        return {
-            "answers": self.answers.statistics,
-            "embeddings": self.embeddings.statistics,
-            "contexts": self.contexts.statistics,
-        }
 
 
 def build_caches(redis_url: str | None) -> Caches:

@@ -1,6 +1,6 @@
 """Rows of `answers` and `feedback`. Their types are in `core.answer_log`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from rag_resources.core.answer_log import Feedback, ListedAnswer, LoggedAnswer, LoggedOutcome
 from rag_resources.core.types import TimeWindow
-from rag_resources.database.background import WRITE_MS, BackgroundWriter, ignore_lost
+from rag_resources.database.background import WRITE_MS, BackgroundWriter
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 
@@ -22,7 +22,6 @@ def answer_writer(
     *,
     keep_days: int,
     write_ms: float = WRITE_MS,
-    on_lost: Callable[[str, int], None] = ignore_lost,
 ) -> BackgroundWriter[LoggedAnswer]:
     """Return the background writer of the answer log: no question waits for it, or fails by it.
 
@@ -32,14 +31,12 @@ def answer_writer(
         database: Where the table is.
         keep_days: Answers older than this are deleted, >= 1.
         write_ms: Longest time of a write.
-        on_lost: As of `BackgroundWriter`.
     """
     return BackgroundWriter(
         database,
         partial(insert_answers, keep_days=keep_days),
         name="answer_log",
         write_ms=write_ms,
-        on_lost=on_lost,
     )
 
 

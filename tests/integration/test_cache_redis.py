@@ -125,10 +125,10 @@ def test_answers_vectors_and_sentences_come_back_from_redis(redis: RedisServer) 
     np.testing.assert_array_equal(again, vectors[[1, 0]])
     assert model.texts == ["uno", "dos"]
     assert second.sentences("") == second.sentences("") == ()
-    counts = second.statistics()
-    assert (counts["answers"].hits, counts["answers"].misses) == (1, 0)
-    assert (counts["contexts"].hits, counts["contexts"].misses) == (2, 1)
-    assert (counts["embeddings"].hits, counts["embeddings"].size) == (2, None)
+    answers, contexts = second.answers.statistics, second.contexts.statistics
+    assert (answers.hits, answers.misses) == (1, 0)
+    assert (contexts.hits, contexts.misses) == (2, 1)
+    assert second.embeddings.statistics.hits == 2
 
 
 def test_caches_of_different_names_are_apart(redis: RedisServer) -> None:

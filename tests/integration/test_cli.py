@@ -384,13 +384,6 @@ def test_notes_that_no_month_processes_are_pointed_out(rag_db: Rag, tmp_path: Pa
 # Retrieval
 
 
-def test_a_question_is_logged(indexed: Rag, indexed_url: str) -> None:
-    indexed("retrieve", "gata", "--config", "fulltext")
-    with psycopg.connect(indexed_url) as connection:
-        (row,) = connection.execute("SELECT strategy, results, failed FROM retrieval_log")
-    assert row == ("fulltext", 1, False)
-
-
 def test_retrieve_in_json_is_the_response_and_its_configuration(indexed: Rag) -> None:
     outcome = indexed(
         "retrieve", "¿Cuánto cuesta reparar la furgoneta?", "--config", CONFIGURATION, "--json"

@@ -164,7 +164,7 @@ def everything(url: str, tenant: str) -> dict[str, list[Any]]:
             statement: Any = (
                 f"SELECT t::text FROM {table} AS t WHERE to_jsonb(t) ->> 'tenant_id' = %s"
             )
-            if table not in ("api_keys", "retrieval_log"):
+            if table != "api_keys":
                 found[table] = sorted(connection.execute(statement, [tenant]).fetchall())
         return found
 

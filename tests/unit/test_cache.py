@@ -507,7 +507,7 @@ def test_sentences_are_the_same_from_the_cache(contents: list[str]) -> None:
     for content in [*contents, *contents]:
         assert list(caches.sentences(content)) == sentences(content)
     distinct = len(set(contents))
-    counts = caches.statistics()["contexts"]
+    counts = caches.contexts.statistics
     assert (counts.misses, counts.size) == (distinct, distinct)
 
 

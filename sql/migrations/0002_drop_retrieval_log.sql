@@ -1,0 +1,1 @@
+DROP TABLE retrieval_log;
