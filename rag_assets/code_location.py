@@ -10,7 +10,6 @@ from rag_assets.documents.assets import build_document_pages_asset, build_docume
 from rag_assets.documents.checks import citations_verified, document_errors, extraction_loss
 from rag_assets.documents.sensor import build_new_documents_sensor
 from rag_assets.documents.uploads import build_uploaded_documents_sensor
-from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.evaluation.assets import (
     build_evaluation_asset,
     build_report_asset,
@@ -58,7 +57,6 @@ from rag_assets.runs.liveness import locked_executor
 from rag_assets.schedules import (
     hourly_purge,
     nightly_answer_log,
-    nightly_archive,
     nightly_evaluation,
 )
 from rag_assets.sensors import (
@@ -107,7 +105,6 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             ask_job,
             promote_tenant_job,
             purge_expired_job,
-            archive_evaluations_job,
             compare_job,
             rollback_immediate_job,
             rollback_partial_job,
@@ -117,7 +114,6 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         ],
         schedules=[
             nightly_evaluation,
-            nightly_archive,
             nightly_answer_log,
             hourly_purge,
         ],

@@ -17,7 +17,7 @@ from rag_resources.languages.messages import _
 from rag_resources.packaged import packaged
 from rag_resources.settings import Settings
 
-OURS = ("dagster", "dagster.default", "dagster.lock", "reports", "archive")
+OURS = ("dagster", "dagster.default", "dagster.lock", "reports")
 """What the product keeps in a home besides the server's folder, which has an owner of its own. A
 home may hold a user's own files, too."""
 WORKSPACE = packaged("rag_assets", "workspace.yaml")

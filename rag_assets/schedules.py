@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import dagster as dg
 
-from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
 from rag_assets.keys import ANSWER_LOG
@@ -29,15 +28,6 @@ hourly_purge = dg.ScheduleDefinition(
     ),
     cron_schedule="17 * * * *",
     execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-)
-
-nightly_archive = dg.ScheduleDefinition(
-    name="nightly_archive",
-    job=archive_evaluations_job,
-    description=_("Every night archives the details of old evaluations; their metrics stay."),
-    cron_schedule="40 4 * * *",
-    execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 

@@ -141,8 +141,8 @@ class Settings(BaseSettings):
         download: How documents of the web are downloaded; set `DOWNLOAD__PARALLEL` and so on.
         extraction: Limits for reading documents; set `EXTRACTION__TIMEOUT_S` and so on.
         golden_source: JSON file of golden questions; None if they are imported by hand.
-        files_url: Where reports and archives are written: `file:///folder`, `s3://bucket/prefix`,
-            `gs://…`, `az://…`. None: under `rag_home`; archives then need the embedded database.
+        files_url: Where reports and copies of documents are written: `file:///folder`, `s3://bucket/prefix`,
+            `gs://…`, `az://…`. None: under `rag_home`.
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
@@ -382,7 +382,7 @@ class Settings(BaseSettings):
 
     @property
     def files_address(self) -> str:
-        """The URL under which reports and archives are written."""
+        """The URL under which reports and copies of documents are written."""
         return self.files_url or self.rag_home.as_uri()
 
     @property

@@ -1,4 +1,4 @@
-"""Use cases of evaluation: measure, compare, experiment, report and archive."""
+"""Use cases of evaluation: measure, compare, experiment and report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.answering import Answering
-from rag_resources.evaluation.archive import ArchiveReport, archive_questions
 from rag_resources.evaluation.asking import count_steps, golden_questions
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
@@ -297,23 +296,6 @@ class Evaluations:
             path = output.absolute()
             return write_report(report, LocalFiles(path.parent), path.name)
         return write_report(report, open_files(self.settings.files_address))
-
-    def archive(
-        self, *, progress: Callable[[int], None] = lambda _: None
-    ) -> tuple[ArchiveReport, str] | None:
-        """Move the questions of old evaluations to files.
-
-        Returns:
-            What was moved, and where to; None if the place for files is not durable.
-
-        Raises:
-            RagError: See `archive_questions`.
-        """
-        if not self.settings.keeps_files:
-            return None
-        files = open_files(self.settings.files_address)
-        moved = archive_questions(self.database, files, progress=progress)
-        return moved, files.where()
 
     def connections(self) -> PoolStatistics:
         """Return the statistics of the database's connection pool."""

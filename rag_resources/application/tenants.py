@@ -8,7 +8,6 @@ from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
 from rag_resources.documents.arrival import files_folder
 from rag_resources.documents.uploads import kept_uploads
-from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
@@ -17,7 +16,6 @@ from rag_resources.store.tenants import (
     ListedTenant,
     delete_tenant,
     insert_tenant,
-    list_tenant_evaluations,
     list_tenants,
     set_upload_lifetime,
 )
@@ -31,7 +29,7 @@ class Left:
 
     Attributes:
         tables: The tables that had rows of the tenant.
-        files: How many files were deleted: copies of documents, uploads and archives.
+        files: How many files were deleted: copies of documents and uploads.
     """
 
     tables: Sequence[EmptiedTable]
@@ -128,23 +126,19 @@ class Tenants:
             InvalidParameterError: There is no tenant of this name, or files cannot be deleted.
         """
         self.find(name)
-        with self.database.transaction() as connection:
-            evaluations = list_tenant_evaluations(connection, name)
-        archives = {archive_name(evaluation) for evaluation in evaluations}
-        files = self._delete_files(name, archives)
+        files = self._delete_files(name)
         take_own_indexes(self.database, name)
         with self.database.transaction() as connection:
             lock_deletions(connection)
             tables = delete_tenant(connection, name)
         return Left(tables, files)
 
-    def _delete_files(self, name: str, archives: set[str]) -> int:
+    def _delete_files(self, name: str) -> int:
         """Delete a tenant's files, and the page of evaluations, which may quote its questions."""
         from rag_resources.serving.report import REPORT
 
         files = open_files(self.settings.files_address)
         own = [*files.names(files_folder(name)), *kept_uploads(files, name)]
-        own += [each for each in files.names("archive/evaluations") if each in archives]
         for each in (*own, REPORT):
             files.delete(each)
         return len(own)

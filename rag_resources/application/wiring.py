@@ -151,7 +151,7 @@ class Application:
 
     @property
     def evaluations(self) -> "Evaluations":
-        """Evaluations: measure, compare, experiment, report and archive."""
+        """Evaluations: measure, compare, experiment and report."""
         from rag_resources.application.evaluations import Evaluations
 
         return Evaluations(

@@ -144,7 +144,7 @@ def compare_evaluations(
 
     Raises:
         InvalidParameterError: Their golden datasets differ and `common_only` is not set; or they
-            share no question; or the questions of one were archived; or one was disturbed.
+            share no question; or one was disturbed.
     """
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
@@ -182,13 +182,6 @@ def compare_evaluations(
                 _("The evaluation {evaluation_id} is not compared: {reason}.").format(
                     evaluation_id=evaluation.evaluation_id, reason=reason
                 )
-            )
-        if not questions[evaluation.evaluation_id]:
-            raise InvalidParameterError(
-                _(
-                    "The questions of the evaluation {evaluation_id} were archived: only its "
-                    "means are left."
-                ).format(evaluation_id=evaluation.evaluation_id)
             )
     first, second = (questions[key] for key in ids)
     common = {

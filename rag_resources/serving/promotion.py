@@ -26,7 +26,7 @@ from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.languages.messages import Text, _, joined
 from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.contents import count_contents
-from rag_resources.store.evaluations import has_questions, latest_evaluation
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import fetch_model
 from rag_resources.store.promotions import (
@@ -270,7 +270,6 @@ def refusal(
         _retirement(connection, candidate)
         or (_withdrawal(connection, evaluation) if by_itself else None)
         or gates.staleness
-        or _gap(connection, evaluation)
         or gates.disturbance
         or gates.shortfall
         or gates.loss
@@ -310,8 +309,7 @@ def needing_evaluation(
             evidence = read_evidence(
                 connection, evaluation, item.retrieval, gate=gate, settings=settings
             )
-            unusable = evaluation.is_disturbed or _gap(connection, evaluation) is not None
-            return unusable or not evidence.is_current
+            return evaluation.is_disturbed or not evidence.is_current
 
         candidates = [
             (candidate, evaluation)
@@ -382,19 +380,6 @@ def judge_serving(
     return ServingVerdict(
         fallen=_("“{name}”, which serves, no longer passes: {reason}.").format(
             name=name, reason=reason
-        )
-    )
-
-
-def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """Return the refusal if the questions were archived."""
-    found = has_questions(connection, evaluation.evaluation_id)
-    return (
-        None
-        if found
-        else _(
-            "the questions of its last evaluation are no longer stored, so it cannot be compared "
-            "with what serves"
         )
     )
 

@@ -34,10 +34,7 @@ def find_evaluations(connection: Connection, name: str) -> list[StoredEvaluation
 def evaluated_questions(
     connection: Connection, evaluation_ids: Collection[UUID]
 ) -> dict[UUID, dict[UUID, EvaluatedQuestion]]:
-    """Return every question of the given evaluations, by evaluation and golden id.
-
-    An evaluation whose questions were archived has none.
-    """
+    """Return every question of the given evaluations, by evaluation and golden id."""
     found: dict[UUID, dict[UUID, EvaluatedQuestion]] = {key: {} for key in evaluation_ids}
     for row in queries().evaluated_questions(connection, evaluation_ids=list(evaluation_ids)):
         found[row.evaluation_id][row.golden_id] = EvaluatedQuestion(

@@ -147,11 +147,6 @@ def fetch_evaluation(connection: Connection, evaluation_id: UUID) -> StoredEvalu
     return stored_evaluation(row) if row else None
 
 
-def has_questions(connection: Connection, evaluation_id: UUID) -> bool:
-    """Whether the questions of an evaluation are stored; without them it cannot be compared."""
-    return bool(queries().has_questions(connection, evaluation_id=evaluation_id))
-
-
 def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
     """Return the newest evaluation of every configuration, by name."""
     return [stored_evaluation(row) for row in queries().latest_evaluations(connection)]
@@ -254,7 +249,7 @@ def _json_of(metrics: Mapping[str, float] | None) -> dict[str, float] | None:
 
 
 def _place_row(place: LocatedPlace) -> dict[str, Any]:
-    """A place as JSON, without its text: these rows are archived, but notes may be purged."""
+    """A place as JSON, without its text: notes may be purged."""
     return {
         "note": str(place.stated.note_id),
         "start": place.stated.start,

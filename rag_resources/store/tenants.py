@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -59,11 +58,6 @@ def list_tenants(connection: Connection) -> list[ListedTenant]:
         ListedTenant(row.tenant, row.notes, row.documents, row.questions, row.keys, row.created_at)
         for row in queries().list_tenants(connection)
     ]
-
-
-def list_tenant_evaluations(connection: Connection, tenant: str) -> list[UUID]:
-    """Return the ids of a tenant's evaluations."""
-    return [row.id for row in queries().list_tenant_evaluations(connection, tenant=tenant)]
 
 
 def delete_tenant(connection: Connection, tenant: str) -> Sequence[EmptiedTable]:

@@ -36,12 +36,6 @@ SELECT
 FROM held AS h LEFT JOIN tenants AS t ON t.tenant_id = h.tenant_id
 GROUP BY h.tenant_id ORDER BY h.tenant_id;
 
--- name: list_tenant_evaluations
--- The evaluations of a tenant.
--- params:  tenant text
--- returns: id uuid
-SELECT e.id FROM evaluation_results AS e WHERE e.tenant_id = :tenant ORDER BY e.id;
-
 -- name: delete_tenant
 -- Delete a tenant's rows from all tables.
 -- params:  tenant text, names text[] (of the product's tables)

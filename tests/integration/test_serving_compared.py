@@ -89,19 +89,6 @@ def test_the_nightly_verdict_says_why_it_could_not_judge(product: Product) -> No
     assert "está obsoleta: " in str(verdict.unjudged)
 
 
-def test_an_evaluation_without_its_questions_is_repeated(product: Product) -> None:
-    """Archived or deleted, it could be compared with nothing, and would pass for that."""
-    for item in BOTH.values():
-        product.corpus.evaluate(item)
-    product.corpus.fetch("DELETE FROM evaluation_queries RETURNING 1")
-    with pytest.raises(GateNotPassedError, match=r"las preguntas .* ya no están guardadas"):
-        product.decide(OTHER_CANDIDATE.name)
-    assert product.promote(OTHER_CANDIDATE.name).evaluated_again == (
-        CANDIDATE.name,
-        OTHER_CANDIDATE.name,
-    )
-
-
 def test_the_report_says_which_figures_are_stale(product: Product) -> None:
     product.corpus.evaluate(OTHER_CANDIDATE)
     report = read_report(product.corpus.database, BOTH, gate=LENIENT, settings=SETTINGS)

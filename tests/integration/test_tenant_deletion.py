@@ -12,7 +12,6 @@ from rag_resources.database.pool import Database
 from rag_resources.database.schema import own_tables
 from rag_resources.documents.arrival import file_name
 from rag_resources.documents.uploads import check_upload, keep
-from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.store.index_state import read_index_version
@@ -76,7 +75,7 @@ def run(rag: Rag, tenant: str, *arguments: str) -> Outcome:
     return done
 
 
-def furnish(rag: Rag, url: str, tenant: str, note: str) -> str:
+def furnish(rag: Rag, url: str, tenant: str, note: str) -> None:
     """Give a tenant a question with a history, an evaluation that was promoted, and a key."""
     question = f"¿Qué dice {note}?"
     fields = ("--answer", f"Lo de {note}", "--category", "factual", "--difficulty", "1")
@@ -86,9 +85,7 @@ def furnish(rag: Rag, url: str, tenant: str, note: str) -> str:
     golden = run(rag, tenant, "golden", "list", "--json").json["entries"][0]["id"]
     run(rag, tenant, "golden", "update", golden, "--answer", f"Otra vez {note}")
     run(rag, tenant, "key", "create", f"web de {note}")
-    evaluation = evaluated(url, tenant)
-    promote(url, tenant, evaluation)
-    return str(evaluation)
+    promote(url, tenant, evaluated(url, tenant))
 
 
 def rows(url: str, condition: str) -> dict[str, int]:
@@ -111,16 +108,12 @@ def test_nothing_of_a_tenant_remains(
     rag: Rag, corpus: Corpus, database: Database, database_url: str, files: LocalFiles
 ) -> None:
     """In no table a row that names it or quotes its notes; no file; of others nothing is lost."""
-    evaluation = furnish(rag, database_url, "blas", SECRET)
+    furnish(rag, database_url, "blas", SECRET)
     furnish(rag, database_url, "ana", "el ascensor")
     upload = check_upload(b"Un texto.", "texto.txt", tenant="blas")
     keep(files, upload, b"Un texto.")
-    own = (
-        file_name("blas", b"b"),
-        archive_name(upload.upload_id).replace(str(upload.upload_id), evaluation),
-    )
-    theirs = (file_name("ana", b"a"), archive_name(upload.upload_id))
-    for name in (*own, *theirs):
+    own, theirs = file_name("blas", b"b"), file_name("ana", b"a")
+    for name in (own, theirs):
         files.write(name, b"x")
     before = rows(database_url, OF_ANA)
     assert {"notes", "chunks", "golden_history", "promotions", "api_keys"} <= set(before)
@@ -133,11 +126,9 @@ def test_nothing_of_a_tenant_remains(
     assert left["remaining"] == {}
     assert left["rows"]["notes"] == 2
     assert left["rows"]["golden_history"] == 2
-    assert left["files"] == 4
-    kept = [
-        name for folder in ("documents", "archive", "uploads") for name in stored(files, folder)
-    ]
-    assert sorted(kept) == sorted(theirs)
+    assert left["files"] == 3
+    kept = [name for folder in ("documents", "uploads") for name in stored(files, folder)]
+    assert kept == [theirs]
     names = [each["name"] for each in run(rag, "ana", "tenant", "list", "--json").json["tenants"]]
     assert "blas" not in names
     assert "ana" in names

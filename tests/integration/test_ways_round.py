@@ -35,7 +35,6 @@ The list came first. Tests with a file's name stand there; the others are below,
   26  from before it recorded what it measured         test_evidence
   27  from before what users get was measured          dagster/test_promotion_gate
   28  disturbed evaluation                             test_disturbed_evaluations
-  29  its questions archived or deleted                WAYS, test_serving_compared
   30  stale figures of what serves                     test_serving_compared
   31  many small losses, one a night                   test_serving_reference
       **The decision**
@@ -214,10 +213,6 @@ WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
     "database restored from before the evaluation": (
         sql("DELETE FROM evaluation_results"),
         NEVER,
-    ),
-    "its questions archived or deleted": (
-        sql("DELETE FROM evaluation_queries"),
-        "las preguntas de su última evaluación ya no están guardadas",
     ),
     "limits of the gate raised after the evaluation": (limit, "p95"),
     "model retired after the evaluation": (retire, "modelo"),
