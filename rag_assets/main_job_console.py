@@ -27,7 +27,7 @@ from rag_resources.core.errors import RagError
 from rag_resources.core.evaluation import judge_stored
 from rag_resources.core.serving_choice import ahead_in_mrr
 from rag_resources.core.types import TimeWindow
-from rag_resources.documents.web.public import without_credentials
+from rag_resources.documents.web import without_credentials
 from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.outside import outside_in_words
 from rag_resources.languages.messages import _, ngettext

@@ -134,8 +134,8 @@ class Settings(BaseSettings):
             sample is read, if `sample_by_default` and the database holds nothing else.
         notes_follow_links: Whether links to files outside that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
-        documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or the URL of a page
-            or sitemap that lists them. None: there are none.
+        documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or a URL. None:
+            there are none.
         documents_pattern: Takes metadata from paths, as `{partido}_{año}.pdf` does; None takes
             none.
         download: How documents of the web are downloaded; set `DOWNLOAD__PARALLEL` and so on.

@@ -56,18 +56,12 @@ class WebServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}{path}"
 
     def put(self, path: str, body: bytes, **headers: str) -> str:
-        """Answer with a file, conditional and partial requests included; return its URL."""
+        """Answer with a file, conditional requests included; return its URL."""
 
         def answer(handler: Handler) -> None:
             etag = headers.get("ETag")
             if etag and handler.headers.get("If-None-Match") == etag:
                 handler.send(304, b"", ETag=etag)
-                return
-            wanted = handler.headers.get("Range", "")
-            if wanted and etag and handler.headers.get("If-Range") == etag:
-                first = int(wanted.removeprefix("bytes=").removesuffix("-"))
-                span = f"bytes {first}-{len(body) - 1}/{len(body)}"
-                handler.send(206, body[first:], Content_Range=span, **headers)
                 return
             handler.send(200, body, **headers)
 

@@ -15,7 +15,7 @@ from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
 from rag_resources.documents.folder import SIDECARS
 from rag_resources.documents.media_types import SUFFIXES
-from rag_resources.documents.sources import is_web
+from rag_resources.documents.web import is_web
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 

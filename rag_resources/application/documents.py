@@ -25,7 +25,6 @@ from rag_resources.documents.extracting import (
 from rag_resources.documents.folder import FoundFile, folder_files
 from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
-from rag_resources.documents.sources import is_web, web_addresses, web_files
 from rag_resources.documents.uploads import SOURCE as UPLOADS
 from rag_resources.documents.uploads import Upload, register, register_kept
 from rag_resources.documents.verification import (
@@ -34,7 +33,7 @@ from rag_resources.documents.verification import (
     verify_document,
     verify_window,
 )
-from rag_resources.documents.web.download import WebAddress
+from rag_resources.documents.web import WebAddress, is_web, web_addresses, web_files
 from rag_resources.files import Files, open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
@@ -110,7 +109,7 @@ class Documents:
         """Register the files of the source; without a source there are none.
 
         Raises:
-            InvalidSourceError: The folder, list or page cannot be read.
+            InvalidSourceError: The folder or list cannot be read.
             InvalidParameterError: The pattern is wrong, or copies cannot be kept.
             SettingsChangedError: The source is another one than before.
         """
@@ -134,7 +133,7 @@ class Documents:
     ) -> Iterator[FoundFile | RejectedRecord]:
         if not is_web(source):
             return folder_files(Path(source), pattern=pattern)
-        addresses = list(web_addresses(source, self.settings.download, pattern=pattern))
+        addresses = list(web_addresses(source, pattern=pattern))
         named = {"tenant": self.settings.tenant, "source": SOURCE}
         with self.database.transaction() as connection:
             announce(

@@ -190,7 +190,7 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
             yield Finding(_("Configurations"), Health.WARNING, detail)
     documents = settings.documents_source
     if documents and "://" in documents:
-        from rag_resources.documents.web.public import without_credentials
+        from rag_resources.documents.web import without_credentials
 
         yield Finding("DOCUMENTS_SOURCE", Health.GOOD, without_credentials(documents))
     elif documents:
@@ -217,7 +217,7 @@ def _path(name: str, path: Path) -> Finding:
 
 
 def _servers(settings: "Settings") -> Iterator[Finding]:
-    from rag_resources.documents.web.public import without_credentials
+    from rag_resources.documents.web import without_credentials
 
     models = (*settings.all_models, settings.llm_model or "")
     asked = []
