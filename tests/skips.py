@@ -30,7 +30,6 @@ ALLOWED: dict[str, set[str]] = {
     "test_an_answer_cites_passages_that_exist_and_says_what_they_say": NO_OLLAMA,
     "test_vectors_are_unit_vectors_and_the_same_alone_and_in_a_batch": NO_OLLAMA,
     # What a file system cannot do.
-    "test_a_file_time_outside_the_calendar_is_rejected": {"the file system keeps no such time"},
     "test_a_name_that_is_not_utf8_is_rejected": {"the file system takes no such name"},
     # What another account or system is needed for.
     "test_folder_prepared_by_another_user_is_refused": NOT_ROOT,
@@ -47,7 +46,6 @@ ALLOWED: dict[str, set[str]] = {
     "test_no_transaction_fails_or_runs_under_anothers_settings": NO_PGBOUNCER,
     "test_notes_are_indexed_and_found_as_without_it": NO_PGBOUNCER,
     "test_a_slow_statement_is_cancelled_at_its_deadline": NO_PGBOUNCER,
-    "test_who_holds_a_lock_is_named": NO_PGBOUNCER,
     "test_commands_work_through_it": NO_PGBOUNCER,
     "test_the_months_are_indexed_and_evaluated_through_pgbouncer": NO_PGBOUNCER,
     # A browser, which no package of PyPI has; .ci/run installs it.

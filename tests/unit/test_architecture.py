@@ -1,21 +1,15 @@
 """Checks that docs/architecture.md, glossary.md and extending.md match the code."""
 
-import ast
 import re
 import tomllib
-from itertools import chain
 from pathlib import Path
 
 import grimp
 import pytest
 
-from rag_resources.languages.messages import catalogue
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ARCHITECTURE = (DOCS / "architecture.md").read_text("utf-8")
-GLOSSARY = (DOCS / "glossary.md").read_text("utf-8")
-EXTENDING = (DOCS / "extending.md").read_text("utf-8")
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
 SOURCES = [
     path
@@ -68,36 +62,6 @@ def test_the_table_has_the_layers_of_the_contract() -> None:
     assert shown == [["rag_assets"], *(layer.split(" | ") for layer in layers)]
 
 
-def folded(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.replace("_", " ").casefold()))
-
-
-def test_the_terms_of_the_glossary_occur_in_the_code() -> None:
-    code = folded(" ".join(path.read_text("utf-8") for path in SOURCES))
-    terms = [term for term, *_ in table(GLOSSARY)]
-    assert len(terms) > 30
-    assert [term for term in terms if folded(term) not in code] == []
-    assert terms == sorted(terms, key=str.casefold)
-
-
-def test_the_spanish_of_the_glossary_is_what_users_read() -> None:
-    messages = " ".join(chain.from_iterable(catalogue("es").values()))
-    words = chain.from_iterable(spanish.split(", ") for _, spanish, _ in table(GLOSSARY))
-    read = messages.casefold()
-    assert [word for word in words if word != "—" and word.casefold() not in read] == []
-
-
-def defined_names(path: Path) -> set[str]:
-    """What a module, its classes and its tables of values define."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return names
-
-
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
 
@@ -119,10 +83,3 @@ def test_the_modules_that_docstrings_name_exist() -> None:
         if not list(root.glob(f"{name.replace('.', '/')}*"))
     ]
     assert missing == []
-
-
-def test_the_places_that_extending_names_exist() -> None:
-    """As `path.py::name`, the way pytest writes it."""
-    places = re.findall(r"`([\w/]+\.py)::(\w+)", EXTENDING)
-    assert len(places) > 20
-    assert [place for place in places if place[1] not in defined_names(ROOT / place[0])] == []

@@ -49,28 +49,11 @@ def test_flips_are_the_questions_one_found_and_the_other_did_not() -> None:
     assert [flip.is_lost for flip in found] == [True, True, False]
 
 
-def test_a_question_of_one_evaluation_only_is_no_flip() -> None:
-    assert flips(by_id(question(1, [1], [1])), {}) == []
-
-
 def test_newcomers_are_what_came_in_instead() -> None:
     """Notes retrieved before and relevant notes do not count; a gained question has none."""
     lost = Flip(question(1, [1, 2], [1, 5]), question(1, [1, 2], [8, 5, 9]))
     assert lost.newcomers == (note(8), note(9))
     assert Flip(lost.after, lost.before).newcomers == ()
-
-
-def test_if_nothing_came_in_what_was_below_is_told() -> None:
-    """Of few notes all may be among the first ten, before and after."""
-    lost = Flip(question(1, [1, 2], [6, 1, 5, 7]), question(1, [1, 2], [7, 6, 5]))
-    assert lost.newcomers == (note(7), note(5))
-
-
-def test_if_all_was_above_before_it_is_told_all_the_same() -> None:
-    """Somebody who asks sees it first; nothing is told only if nothing was retrieved."""
-    before = question(1, [1], [5, 6, 1])
-    assert Flip(before, question(1, [1], [6, 5])).newcomers == (note(6), note(5))
-    assert Flip(before, question(1, [1], [])).newcomers == ()
 
 
 def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
@@ -101,11 +84,3 @@ def test_config_changes_name_nested_fields() -> None:
         ConfigChange("new", None, [1]),
         ConfigChange("old", {}, None),
     ]
-
-
-def test_questions_gained_come_by_the_rank_they_have_now() -> None:
-    before = by_id(*(question(number, [number], []) for number in (1, 2, 3)))
-    after = by_id(
-        question(1, [1], [7, 8, 1]), question(2, [2], [2]), question(3, [3], [7, 8, 9, 3])
-    )
-    assert [flip.after.golden_id.int for flip in flips(before, after)] == [2, 1, 3]

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
@@ -16,15 +15,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_resources.core.configuration import ContextConfig, RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.document_passages import DocumentPassage
-from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.sentences import sentences
 from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.text import Span
 from rag_resources.core.types import (
@@ -36,9 +33,6 @@ from rag_resources.core.types import (
 )
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.providers.cache import (
-    ANSWERS,
-    CONTEXTS,
-    EMBEDDINGS,
     Limits,
     MemoryCache,
 )
@@ -51,15 +45,13 @@ from rag_resources.retrieval.cache import (
     KeptAnswer,
     answer_from_bytes,
     answer_to_bytes,
-    build_cache,
-    build_caches,
     query_key,
     spans_from_bytes,
     spans_to_bytes,
 )
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import IndexVersion
-from tests.strategies import STORABLE, any_notes, retrieval_configs, timestamps
+from tests.strategies import STORABLE, retrieval_configs, timestamps
 
 
 class Clock:
@@ -73,12 +65,6 @@ class Clock:
 
 
 # --- In the process ---------------------------------------------------------------------------
-
-
-def test_sizes_and_lifetimes_are_those_of_the_design() -> None:
-    assert Limits(1_000, 300) == ANSWERS
-    assert Limits(10_000, 3_600) == EMBEDDINGS
-    assert Limits(5_000, 7_200) == CONTEXTS
 
 
 def test_entries_live_as_long_as_they_may() -> None:
@@ -97,16 +83,6 @@ def test_entries_live_as_long_as_they_may() -> None:
     assert cache.statistics.size == 1
 
 
-@pytest.mark.parametrize("moment", range(8))
-def test_an_entry_may_expire_at_any_moment_of_a_look_at_it(moment: int) -> None:
-    """Even between two looks at the clock."""
-    times = chain([0.0] * (1 + moment), repeat(1e9))
-    cache: MemoryCache[str] = MemoryCache(Limits(2, 60), lambda: next(times))
-    cache.put("a", "1")
-    assert cache.get("a") in ("1", None)
-    assert cache.get_all(["a"]) in ({"a": "1"}, None)
-
-
 def test_the_least_recently_used_entry_makes_room() -> None:
     cache: MemoryCache[str] = MemoryCache(Limits(2, 60), Clock())
     cache.put_many({"a": "1", "b": "2"})
@@ -114,17 +90,6 @@ def test_the_least_recently_used_entry_makes_room() -> None:
     cache.put("c", "3")
     assert cache.get_many(["a", "b", "c"]) == {"a": "1", "c": "3"}
     assert cache.statistics.size == 2
-
-
-def test_hits_and_misses_are_counted() -> None:
-    cache: MemoryCache[str] = MemoryCache(Limits(2, 60), Clock())
-    assert cache.statistics.hit_rate is None
-    cache.put("a", "1")
-    cache.get_many(["a", "b"])
-    cache.get("a")
-    cache.get("b")
-    assert (cache.statistics.hits, cache.statistics.misses) == (2, 2)
-    assert cache.statistics.hit_rate == 0.5
 
 
 def test_threads_share_a_cache() -> None:
@@ -146,13 +111,6 @@ def test_threads_share_a_cache() -> None:
         list(pool.map(use, (1, 3, 7, 11)))
     assert cache.statistics.hits + cache.statistics.misses == 8_000
     assert (cache.statistics.size or 0) <= 16
-
-
-def test_without_a_url_there_is_no_redis() -> None:
-    cache = build_cache(
-        "x", ANSWERS, redis_url=None, encode=vector_to_bytes, decode=vector_from_bytes
-    )
-    assert isinstance(cache, MemoryCache)
 
 
 # --- Vectors ----------------------------------------------------------------------------------
@@ -251,17 +209,6 @@ def test_who_alters_a_vector_alters_no_one_elses() -> None:
     (kept,) = cache.get_many(list(cache._entries)).values()
     with pytest.raises(ValueError, match="read-only"):
         kept[0] = 1.0
-
-
-def test_a_kept_vector_of_another_dimension_is_made_anew() -> None:
-    cache = vector_cache()
-    model = CountingEmbedder()
-    cached = CachedEmbedder(model, cache)
-    expected = cached.embed_queries(["a"])
-    (key,) = cache._entries
-    cache.put(key, np.ones(3, dtype=np.float32))
-    np.testing.assert_array_equal(cached.embed_queries(["a"]), expected)
-    assert len(model.calls) == 2
 
 
 def test_what_is_at_hand_is_what_would_be_embedded_and_takes_no_model() -> None:
@@ -365,16 +312,6 @@ def test_requests_that_differ_in_anything_have_different_keys(
         assert key_of(other) != key_of(parts)
 
 
-@given(METADATA)
-def test_the_order_of_metadata_filters_does_not_matter(metadata: dict[str, Any]) -> None:
-    backwards = dict(reversed(metadata.items()))
-    one, other = (
-        query_key(request_of(filters=RetrievalFilters(metadata=m)), models=MODELS)
-        for m in (metadata, backwards)
-    )
-    assert one == other
-
-
 def test_filters_that_python_holds_for_equal_have_different_keys() -> None:
     values = [1, True, "1", "True", None, "None", 0, False, ""]
     keys = {
@@ -382,12 +319,6 @@ def test_filters_that_python_holds_for_equal_have_different_keys() -> None:
         for value in values
     }
     assert len(keys) == len(values)
-
-
-def test_a_deadline_is_no_part_of_a_key() -> None:
-    """An answer that it cut short is not to be kept."""
-    sooner = request_of(deadline=Deadline.after(1, Clock()))
-    assert query_key(sooner, MODELS) == query_key(request_of(), MODELS)
 
 
 # --- How values travel ------------------------------------------------------------------------
@@ -499,26 +430,3 @@ def test_vectors_come_back_as_they_were(values: list[float]) -> None:
 
 
 # --- Sentences --------------------------------------------------------------------------------
-
-
-@given(st.lists(any_notes(max_sentences=4), max_size=3))
-def test_sentences_are_the_same_from_the_cache(contents: list[str]) -> None:
-    caches = build_caches(None)
-    for content in [*contents, *contents]:
-        assert list(caches.sentences(content)) == sentences(content)
-    distinct = len(set(contents))
-    counts = caches.contexts.statistics
-    assert (counts.misses, counts.size) == (distinct, distinct)
-
-
-def test_expansion_cuts_a_note_as_it_is_told_to() -> None:
-    text = "Uno. Dos. Tres."
-    asked: list[str] = []
-
-    def halves(content: str) -> Sequence[Span]:
-        asked.append(content)
-        return [Span(0, 9), Span(10, 15)]
-
-    config = ContextConfig(sentences_before=0, sentences_after=0)
-    assert expand(text, [Span(5, 8)], config, sentences=halves) == [Span(0, 9)]
-    assert asked == [text]

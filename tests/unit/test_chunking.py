@@ -77,10 +77,6 @@ def test_a_short_tail_takes_over_sentences_and_its_overlap_comes_on_top() -> Non
     assert layout([6, 6, 3, 2], config(overlap=1, minimum=6)) == [[0], [1, 2, 3]]
 
 
-def test_a_chunk_never_spares_all_that_is_new_in_it() -> None:
-    assert layout([8, 8, 8, 2], config(overlap=1, minimum=3)) == [[0, 1], [1, 2], [2, 3]]
-
-
 def test_a_short_tail_stays_if_the_overlap_leaves_no_room_for_more() -> None:
     """Moving sentence 2 to the tail also moves 1: 8 + 6 + 2 words just fit, 9 + 6 + 2 do not."""
     assert layout([2, 8, 6, 2], config(overlap=6, minimum=3)) == [[0, 1], [1, 2, 3]]
@@ -160,33 +156,6 @@ def test_neighbours_inside_an_over_long_sentence_share_a_clause() -> None:
     ]
 
 
-def test_a_clause_that_just_fits_is_not_cut_and_too_large_to_share() -> None:
-    full = " ".join(["voz"] * 15) + " fin,"
-    assert contents(f"{full} y aquí sigue otra cosa", config(4)) == [full, "y aquí sigue otra cosa"]
-
-
-def test_a_sentence_that_just_fits_is_not_cut_into_clauses_to_share() -> None:
-    full = " ".join(["voz"] * 11) + " uno, dos tres cuatro fin."
-    other = "Y otra frase más."
-    assert contents(f"{full} {other}", config(4)) == [full, other]
-
-
-def test_the_clauses_of_an_over_long_sentence_are_its_own() -> None:
-    clauses = [f"c{number} dos tres cuatro cinco seis" for number in range(3)]
-    assert contents(", ".join(clauses) + ". Luego, todo acabó.", config()) == [
-        f"{clauses[0]}, {clauses[1]},",
-        f"{clauses[2]}. Luego, todo acabó.",
-    ]
-
-
-def test_an_over_long_sentence_ends_where_the_next_one_begins() -> None:
-    words = [f"p{number}" for number in range(20)]
-    assert contents(" ".join(words) + ". Otra frase.", config()) == [
-        " ".join(words[:16]),
-        " ".join(words[16:]) + ". Otra frase.",
-    ]
-
-
 def test_neighbours_inside_a_sentence_without_clauses_share_words() -> None:
     words = [f"p{number}" for number in range(40)]
     assert contents(" ".join(words), config(overlap=4)) == [
@@ -203,19 +172,6 @@ def test_neighbours_inside_a_word_share_letters() -> None:
     ]
 
 
-@pytest.mark.parametrize("overlap", [1, 2, 3])
-def test_a_word_longer_than_the_overlap_is_not_cut(overlap: int) -> None:
-    word = "desoxirribonucleico"  # 19 letters, 5 tokens
-    chunks = chunk_note(NOTE_ID, " ".join([word] * 20), config(overlap))
-    assert {part for chunk in chunks for part in chunk.content.split()} == {word}
-
-
-def test_a_word_that_just_fits_in_a_chunk_is_not_cut() -> None:
-    word = "x" * 64  # 16 tokens
-    chunks = chunk_note(NOTE_ID, " ".join([word] * 3), config(4))
-    assert [chunk.content for chunk in chunks] == [word] * 3
-
-
 @pytest.mark.parametrize(
     ("word", "bounds"),
     [("b" * 17, [(0, 16), (15, 17)]), ("😀" * 5, [(0, 4), (3, 5)])],
@@ -226,14 +182,6 @@ def test_a_word_is_cut_to_single_characters_if_the_overlap_is_no_larger(
     """Of one byte, or of four, which is the least there is."""
     chunks = chunk_note(NOTE_ID, word, config(1), counter=count_bytes)
     assert [(chunk.start_char, chunk.end_char) for chunk in chunks] == bounds
-
-
-def test_a_last_character_of_several_tokens_leaves_nothing_empty_behind() -> None:
-    """An empty piece after the emoji would be the overlap: a chunk starting with the space."""
-    note = "😀" * 9 + " " + "b" * 14
-    chunks = chunk_note(NOTE_ID, note, config(1), counter=count_bytes)
-    assert chunks[-1].content == "b" * 14
-    assert all(0 < count_bytes(chunk.content) <= 16 for chunk in chunks)
 
 
 def test_a_30_000_letter_word_is_cut_hard() -> None:

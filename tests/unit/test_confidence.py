@@ -14,7 +14,6 @@ from rag_resources.core.calibration import (
     calibrate,
     fit_logistic,
     measure,
-    thirds,
 )
 from rag_resources.core.confidence import (
     SIGNALS,
@@ -23,7 +22,6 @@ from rag_resources.core.confidence import (
     Calibration,
     Claim,
     ClaimModel,
-    Confidence,
     Signal,
     confidence_of,
 )
@@ -91,11 +89,6 @@ def test_the_words_are_those_of_the_sentences_that_matched_and_of_the_title() ->
     assert signals_of(asked, [matched], final=5)[Signal.WORDS] == pytest.approx(2 / 3)
 
 
-def test_a_question_without_content_words_is_in_no_passage() -> None:
-    found = signals_of("¿y?", [result(A, 0.5)], final=5)
-    assert found == {Signal.DROP: 0.0, Signal.WORDS: 0.0, Signal.LENGTH: 0.0}
-
-
 @pytest.mark.parametrize(
     ("value", "name"),
     [(9.0, "high"), (0.8, "high"), (0.6, "medium"), (0.5, "medium"), (-9.0, "low")],
@@ -135,12 +128,6 @@ def test_a_response_is_told_by_its_band_and_never_by_a_bare_number() -> None:
     }
 
 
-def test_without_a_calibration_the_reason_is_told() -> None:
-    found = Confidence({}, "no hay")
-    assert confidence_in_words(found) == ["Confianza sin calibrar: no hay"]
-    assert found.reworded(str.upper).to_json() == {"missing": "NO HAY"}
-
-
 # Fitting and measuring
 
 
@@ -153,16 +140,6 @@ def test_the_fit_of_two_groups_is_their_shares() -> None:
     assert probability(*fitted, {Signal.DROP: 0.0}) == pytest.approx(3 / 12, abs=1e-4)
 
 
-def test_a_penalty_shrinks_towards_the_share_of_all() -> None:
-    rows = [{Signal.DROP: float(n < 10)} for n in range(20)]
-    outcomes = [n < 10 for n in range(20)]
-    near, far = (
-        probability(*fit_logistic(rows, outcomes, penalty=penalty), {Signal.DROP: 1.0})
-        for penalty in (100.0, 0.01)
-    )
-    assert 0.5 < near < 0.6 < 0.9 < far < 1
-
-
 def test_auc_and_brier_by_hand() -> None:
     """True .9 and .4, untrue .4 and .1: three pairs and a half of four are in order."""
     found = measure([0.9, 0.4, 0.4, 0.1], [True, True, False, False])
@@ -171,15 +148,6 @@ def test_auc_and_brier_by_hand() -> None:
     assert found.constant_brier == 0.25
     assert found.auc_low <= found.auc <= found.auc_high
     assert not found.tells_something  # four questions are no evidence
-
-
-def test_thirds_never_cut_equal_probabilities_apart() -> None:
-    found = thirds([0.1, 0.2, 0.5, 0.5, 0.5, 0.9], [False, True, False, True, True, True])
-    assert [(band.name, band.from_probability, band.right, band.questions) for band in found] == [
-        ("high", 0.5, 3, 4),
-        ("low", 0.0, 1, 2),
-    ]
-    assert [band.questions for band in thirds([0.3] * 4, [True] * 4)] == [4]
 
 
 def asked(likely: Sequence[float], *, seed: int) -> list[AskedQuestion]:

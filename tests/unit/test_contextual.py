@@ -6,7 +6,6 @@ import pytest
 
 from rag_resources.core.contextual import (
     contextual_prefix,
-    contextual_text,
     contextual_topics,
     summarize,
     tags_in_words,
@@ -43,18 +42,9 @@ def test_the_prefix_tells_part_neighbours_and_section(index: int, expected: str)
     assert contextual_prefix("Viaje", THREE, index) == expected
 
 
-def test_the_only_chunk_of_a_note_is_its_beginning() -> None:
-    prefix = contextual_prefix("Viaje", chunks_of("Todo."), 0)
-    assert prefix == "Parte 1 de 1 de una nota sobre: Viaje. Sección inicial."
-
-
 def test_a_neighbour_is_quoted_by_sixty_characters_of_whole_words() -> None:
     prefix = contextual_prefix("Viaje", chunks_of("Uno", "palabra " * 20), 0)
     assert " Después: " + "palabra " * 6 + "palabra…." in prefix
-
-
-def test_braces_in_a_note_are_only_text() -> None:
-    assert "sobre: {summary} {0}." in contextual_prefix("{summary} {0}", THREE, 0)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +111,3 @@ def test_the_tags_of_the_note_are_among_its_topics() -> None:
 )
 def test_tags_are_words_as_many_as_fit(tags: tuple[str, ...], expected: str) -> None:
     assert tags_in_words(tags) == expected
-
-
-def test_the_prefix_stands_on_a_line_of_its_own() -> None:
-    assert contextual_text("Prefijo.", "Texto") == "Prefijo.\nTexto"

@@ -21,12 +21,10 @@ from rag_resources.core.experiment import expand, parse_experiment
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.windows import WindowsConfig
-from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-ASKING = (DOCS / "asking.md").read_text("utf-8")
 CONFIGURATION = (DOCS / "configuration.md").read_text("utf-8")
 EVALUATING = (DOCS / "evaluating.md").read_text("utf-8")
 GRAPH = (DOCS / "graph.md").read_text("utf-8")
@@ -78,18 +76,6 @@ def test_every_variable_of_the_docs_is_a_setting() -> None:
     assert named <= SETTINGS
 
 
-def test_the_options_of_the_docs_are_those_of_retrieve_and_ask() -> None:
-    root = get_command(app)
-    options = {
-        name
-        for command in ("retrieve", "ask")
-        for item in root.commands[command].params  # type: ignore[attr-defined]
-        for name in (*item.opts, *item.secondary_opts)
-    }
-    table, _, _ = ASKING.partition("## The log of answers")
-    assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
-
-
 def named_commands(text: str) -> list[str]:
     """The calls of `rag` in a page's blocks and in its sentences."""
     blocks = "\n".join(re.findall(r"```(?:console|sh|)\n(.*?)```", text, re.DOTALL))
@@ -114,18 +100,6 @@ def test_the_commands_that_a_page_names_exist_with_their_options(page: Path) -> 
                     word not in known and "ignore_unknown_options" not in command.context_settings
                 )
     assert missing == []
-
-
-def test_the_messages_of_the_docs_are_those_of_the_product() -> None:
-    for message in (
-        _("Semantic search is unavailable, using keyword search"),
-        _("Keyword search is unavailable, using semantic search"),
-        _("Partial search completed (time limit exceeded)"),
-        _("Invalid configuration, using default values"),
-        _("No results could be retrieved. Please try again."),
-        _("Connection error. Please try again later."),
-    ):
-        assert f"| {message} |" in ASKING
 
 
 def test_the_files_of_the_docs_are_valid() -> None:

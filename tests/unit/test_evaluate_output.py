@@ -1,6 +1,5 @@
 """What `rag evaluate` shows of single questions."""
 
-import re
 from uuid import UUID
 
 import pytest
@@ -19,20 +18,6 @@ def outcome(query: str, found: UUID, *, error: str | None = None) -> QueryOutcom
     golden = GoldenEntry(query, (WANTED,), "", "factual", 1, golden_id=UUID(int=3))
     result = RetrievalResult(found, found, "", "", 1.0, 0, (0, 0), "fulltext", 1.0, title="El pozo")
     return QueryOutcome(golden, (found,), 1.0, {}, context=(result,), error=error)
-
-
-def test_missed_questions_are_named_with_what_came_first(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Not those that were found; those that failed are told elsewhere."""
-    show_missed([outcome("¿Sí?", WANTED), outcome("¿Roto?", OTHER, error="roto")])
-    assert capsys.readouterr().out == ""
-    show_missed([outcome("¿Sí?", WANTED), outcome("¿Y no?", OTHER)])
-    shown = capsys.readouterr().out
-    assert _("Without a relevant note among the first ten: {count}.").format(count=1) in shown
-    assert "¿Y no?" in shown
-    assert re.search(r"¿Y no\? +El pozo", shown)
-    assert "¿Sí?" not in shown
 
 
 def test_of_many_missed_questions_the_first_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
 NOTE = "Uno. Dos.\r\nTres 😀. Cuatro. Cinco."
-SENTENCES = ["Uno.", "Dos.", "Tres 😀.", "Cuatro.", "Cinco."]
 
 
 def around(before: int, after: int) -> ContextConfig:
@@ -58,20 +57,6 @@ def test_windows_that_touch_become_one() -> None:
     assert expand("¿Qué?¡Sí!", [Span(0, 5), Span(5, 9)], config) == [Span(0, 9), Span(0, 9)]
 
 
-def test_windows_with_a_space_between_stay_apart() -> None:
-    assert expanded(["Uno.", "Dos."], around(0, 0)) == ["Uno.", "Dos."]
-
-
-def test_white_space_before_and_after_all_sentences_is_a_window_of_its_own() -> None:
-    for edge in (Span(0, 1), Span(7, 8)):
-        assert expand("  Uno.  ", [edge], around(0, 0)) == [edge]
-    assert expand("   ", [Span(1, 2)], around(2, 2)) == [Span(1, 2)]
-
-
-def test_no_passage_has_no_window() -> None:
-    assert expand(NOTE, [], around(1, 1)) == []
-
-
 def long_note(paragraphs: int, sentences_each: int, gap: str = "\n\n") -> str:
     return gap.join(
         " ".join(f"Frase {n} del párrafo {p}." for n in range(sentences_each))
@@ -101,20 +86,6 @@ def test_of_a_long_note_only_what_lies_around_is_cut(at: float, gap: str) -> Non
     assert sum(cut) < 20_000
 
 
-def test_more_of_a_long_note_is_cut_until_there_are_sentences_enough() -> None:
-    far = (
-        "Mucho antes. "
-        + "palabra " * 1_000
-        + "fin. Aquí. Y "
-        + "palabra " * 1_000
-        + "fin. Después."
-    )
-    note = long_note(500, 12) + "\n\n" + far + "\n\n" + long_note(500, 12)
-    start = note.index("Aquí.")
-    (window,) = expand(note, [Span(start, start + 5)], around(2, 2))
-    assert note[window.start : window.end] == far
-
-
 def test_passages_of_one_place_share_what_is_cut() -> None:
     cut: list[str] = []
 
@@ -138,11 +109,3 @@ def test_a_note_without_sentences_is_not_cut_whole() -> None:
     (window,) = expand(note, [passage], around(2, 2), sentences=counted)
     assert window.start <= passage.start < passage.end <= window.end
     assert sum(cut) < 320_000
-
-
-def test_a_passage_that_is_all_of_its_note_is_not_widened() -> None:
-    def refused(text: str) -> list[Span]:
-        raise AssertionError(text)
-
-    whole = Span(2, 13)
-    assert expand("  Uno. Dos. \n ", [whole], around(2, 2), sentences=refused) == [whole]

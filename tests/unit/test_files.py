@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
-from rag_resources.files import LocalFiles, ObjectFiles, make_private, open_files, write_atomically
+from rag_resources.files import LocalFiles, ObjectFiles, open_files, write_atomically
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
@@ -150,25 +150,3 @@ def test_files_are_kept_beside_the_embedded_database_or_where_it_is_said(tmp_pat
     assert not own.keeps_files
     told = load_settings(database_url="postgresql://h/d", files_url="s3://b")
     assert (told.keeps_files, told.files_address) == (True, "s3://b")
-
-
-def test_files_from_before_become_private(tmp_path: Path) -> None:
-    """Folders and files at every depth; what a link leads to is nobody's business."""
-    outside, root = tmp_path / "outside", tmp_path / "home"
-    deep = root / "storage" / "run"
-    deep.mkdir(parents=True)
-    for path, mode in ((outside, 0o644), (deep / "step.err", 0o666), (root / "tool", 0o755)):
-        path.write_text("texto", "utf-8")
-        path.chmod(mode)
-    (root / "link").symlink_to(outside)
-    for folder in (root, root / "storage", deep):
-        folder.chmod(0o777)
-
-    make_private(root)
-    make_private(root / "missing")
-
-    def mode_of(path: Path) -> str:
-        return oct(path.stat().st_mode & 0o777)
-
-    assert {mode_of(path) for path in (root, root / "storage", deep, root / "tool")} == {"0o700"}
-    assert (mode_of(deep / "step.err"), mode_of(outside)) == ("0o600", "0o644")

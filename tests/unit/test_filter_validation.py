@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.errors import InvalidFiltersError, InvalidInputError
-from rag_resources.core.filters import RetrievalFilters, parse_filters
+from rag_resources.core.filters import parse_filters
 
 NOTE = UUID(int=7)
 NO_DATE = "no es una fecha; escríbela así: 2025-03-14 o 2025-03-14T18:30:00+01:00"
@@ -37,12 +37,6 @@ def test_what_fits_is_accepted_up_to_the_limits() -> None:
     assert len(filters.tags) == 20
     assert len(filters.metadata) == 20
     assert not filters.is_empty
-
-
-def test_none_given_is_no_condition() -> None:
-    assert parse_filters({}) == RetrievalFilters()
-    assert parse_filters({}).is_empty
-    assert parse_filters({"source": None, "tags": [], "metadata": {}}).is_empty
 
 
 @pytest.mark.parametrize(

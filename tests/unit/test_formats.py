@@ -11,8 +11,7 @@ import pytest
 
 from rag_resources.core.golden import CATEGORIES, parse_golden
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.records import KNOWN_FIELDS
-from rag_resources.ingestion.sources import READERS, iter_source
+from rag_resources.ingestion.sources import iter_source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notes.md").read_text("utf-8")
 EXAMPLES = dict(re.findall(r"`([\w/.-]+\.\w+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -31,17 +30,6 @@ def notes(tmp_path: Path) -> dict[str, NoteRecord]:
     read = list(iter_source(tmp_path))
     assert [item for item in read if isinstance(item, RejectedRecord)] == []
     return {item.external_id: item for item in read if isinstance(item, NoteRecord)}
-
-
-def test_every_format_has_an_example() -> None:
-    used = {Path(name).suffix for name in EXAMPLES}
-    assert set(READERS) - used == {".markdown", ".ndjson", ".eml", ".mbox", ".enex"}
-    assert all(f"`{suffix}`" in PAGE for suffix in READERS)
-
-
-def test_every_field_is_on_the_page() -> None:
-    assert [name for name in KNOWN_FIELDS if f"`{name}`" not in PAGE] == []
-    assert {"titulo", "etiquetas", "fecha", "creado", "texto"} <= set(KNOWN_FIELDS)
 
 
 def test_the_examples_are_read_as_the_page_says(notes: dict[str, NoteRecord]) -> None:

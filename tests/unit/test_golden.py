@@ -11,9 +11,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import (
     GoldenEntry,
     golden_hash,
-    parse_entry,
     parse_golden,
-    unknown_keys,
 )
 from rag_resources.core.golden_places import GoldenPlace
 from tests.strategies import uuid_number
@@ -76,34 +74,6 @@ def test_an_entry_is_read_whole() -> None:
     assert parse([]) == []
 
 
-def test_a_single_entry_is_read_as_in_a_file_and_each_bad_field_is_named() -> None:
-    assert parse_entry(ROW, **READING) == ENTRY
-    with pytest.raises(InvalidGoldenDatasetError, match="La pregunta no es válida") as caught:
-        parse_entry(
-            ROW | {"difficulty": 6, "query": ""},
-            resolve_note=NOTES.get,
-            content_of=CONTENTS.__getitem__,
-        )
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
-        "query",
-        "difficulty",
-    ]
-    with pytest.raises(InvalidGoldenDatasetError) as caught:
-        parse_entry("¿Cuándo salimos?", **READING)
-    assert caught.value.problems == ["no es un objeto JSON"]
-
-
-def test_what_is_optional_may_be_missing() -> None:
-    needed = ("query", "relevantNoteIds", "expectedAnswer", "category", "difficulty")
-    (entry,) = parse([{name: ROW[name] for name in needed}])
-    assert (entry.tags, entry.golden_id, entry.created_at, entry.updated_at) == (
-        (),
-        None,
-        None,
-        None,
-    )
-
-
 def test_an_entry_is_exported_as_it_is_imported() -> None:
     assert ENTRY.to_json() == ROW | {
         "createdAt": "2024-05-01T08:00:00+00:00",
@@ -120,14 +90,6 @@ def test_an_entry_with_places_is_exported_with_them_and_read_again() -> None:
         {"note": str(uuid_number(1)), "start": 8, "end": 18, "text": "el lunes 3"}
     ]
     assert parse([exported]) == [entry]
-
-
-def test_the_hash_of_entries_without_places_is_what_it_was_before_there_were_any() -> None:
-    """The values were computed before: evaluations stored with them stay comparable."""
-    other = GoldenEntry("¿Qué?", (uuid_number(1), uuid_number(2)), "A", "causal", 1)
-    assert golden_hash([]) == "4f53cda18c2baa0c"
-    assert golden_hash([ENTRY]) == "805829735d5f1781"
-    assert golden_hash([ENTRY, other]) == "880c8750b507c10a"
 
 
 def test_every_part_of_a_place_counts_in_the_hash_but_not_their_order() -> None:
@@ -215,11 +177,6 @@ def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason
     assert problems_of([ROW | {"query": query}]) == [f"entrada 1 («{query[:60]}»): {reason}"]
 
 
-def test_a_question_may_be_as_long_as_can_be_asked_and_stored() -> None:
-    for query in ("x" * 2_000, "😀" * 650):
-        assert parse([ROW | {"query": query}])[0].query == query
-
-
 def test_no_note_is_looked_up_by_a_name_that_none_can_have() -> None:
     asked: list[str] = []
     with pytest.raises(InvalidGoldenDatasetError):
@@ -229,11 +186,6 @@ def test_no_note_is_looked_up_by_a_name_that_none_can_have() -> None:
             **READING | {"resolve_note": asked.append},
         )
     assert asked == ["7"]
-
-
-def test_an_entry_is_named_by_the_first_sixty_characters_of_its_question() -> None:
-    (problem,) = problems_of([ROW | {"difficulty": 6, "query": "¿" + "q" * 80}])
-    assert problem.startswith("entrada 1 («¿" + "q" * 59 + "»): ")
 
 
 def test_every_bad_field_of_every_entry_is_named() -> None:
@@ -251,39 +203,15 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
     ]
 
 
-def test_keys_that_are_not_read_are_named_once() -> None:
-    rows = [ROW, {**ROW, "hint": "…", "place": []}, {**ROW, "autor": "Ana", "place": []}]
-    for raw in (rows, {"entries": rows}):
-        assert [each.partition(":")[0] for each in unknown_keys(raw)] == ["autor", "place"]
-    assert unknown_keys(["nada", 3]) == unknown_keys("nada") == []
-
-
 def test_two_questions_with_one_id_are_refused() -> None:
     found = problems_of([ROW, ROW | {"query": "¿Quién viene?"}])
     assert found == ["entrada 2 («¿Quién viene?»): id: es el mismo que el de la entrada 1"]
-
-
-def test_a_question_that_is_no_text_is_shown_with_its_entry() -> None:
-    assert problems_of([ROW | {"query": 7}]) == ["entrada 1 («7»): query: falta la pregunta"]
 
 
 @pytest.mark.parametrize("query", ["¿Cuando salimos?", "¿CUÁNDO SALIMOS?", "¿cuando  SALIMOS?"])
 def test_questions_that_differ_in_accents_and_capitals_only_are_repeats(query: str) -> None:
     (found,) = problems_of([ROW, ROW | {"query": query, "id": None}])
     assert "la pregunta ya está en la entrada 1" in found
-
-
-@pytest.mark.parametrize(
-    "pair", [("¿C1?", "¿C2?"), ("¿1.5?", "¿15?"), ("¿C#?", "¿C?"), ("¿A?", "A")]
-)
-def test_questions_that_differ_in_more_are_two(pair: tuple[str, str]) -> None:
-    rows = [ROW | {"query": query, "id": None} for query in pair]
-    assert len(parse(rows)) == 2
-
-
-def test_two_blank_questions_are_no_repeat() -> None:
-    found = problems_of([ROW | {"query": ""}, ROW | {"query": ""}])
-    assert found == [f"entrada {place}: query: falta la pregunta" for place in (1, 2)]
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"entries": {}}, "texto", 3])

@@ -68,26 +68,6 @@ def test_the_old_wording_of_a_question_that_keeps_its_id_is_a_new_question() -> 
     ]
 
 
-def test_two_questions_change_places() -> None:
-    swapped = [replace(A, query=B.query), replace(B, query=A.query)]
-    assert plan(swapped) == [GoldenChange(A, swapped[0]), GoldenChange(B, swapped[1])]
-
-
-def test_the_id_of_the_file_holds() -> None:
-    """Export and import give back an equal dataset."""
-    other = replace(A, golden_id=uuid_number(12))
-    assert plan([other, B]) == [GoldenChange(A, other)]
-
-
-def test_times_of_the_file_hold_and_others_stay() -> None:
-    """A change without a time of its own is of now, which the store knows."""
-    later = THEN + timedelta(days=1)
-    assert plan([wanted(A, updated_at=later), B]) == [GoldenChange(A, replace(A, updated_at=later))]
-    assert plan([wanted(A, difficulty=2), B]) == [
-        GoldenChange(A, replace(A, difficulty=2, updated_at=None))
-    ]
-
-
 def test_a_question_of_another_entry_that_stays_cannot_be_taken() -> None:
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         plan([wanted(A), replace(A, query="¿b?")][1:], merge=True)
@@ -150,11 +130,3 @@ def test_every_version_is_rebuilt() -> None:
 def test_a_version_is_named_by_hash_or_time(moment: str, number: int | None) -> None:
     found = find_version(list(replay(HISTORY)), moment)
     assert (found.number if found else None) == number
-
-
-def test_of_versions_that_ask_the_same_the_newest_is_meant() -> None:
-    """The hash leaves answers and tags out."""
-    versions = list(replay(HISTORY[:2] + recorded(2, GoldenChange(B, replace(B, tags=("t",))))))
-    found = find_version(versions, golden_hash([A, B]))
-    assert found
-    assert found.number == 2

@@ -1,13 +1,10 @@
 """Drift of a golden dataset."""
 
-from typing import Any
-
 import pytest
 
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_drift import (
     MIX_SHIFT,
-    GoldenDrift,
     NoteState,
     category_shift,
     measure_drift,
@@ -26,18 +23,6 @@ def question(number: int, text: str = "", category: str = "factual") -> GoldenEn
         difficulty=1,
         golden_id=uuid_number(100 + number),
     )
-
-
-QUESTIONS = [question(number) for number in range(8)]
-
-
-def test_nothing_to_look_at() -> None:
-    """Also before anything was evaluated, and with no question at all."""
-    for entries in (QUESTIONS, []):
-        drift = measure_drift(entries)
-        assert drift.findings == []
-        assert drift.to_json()["categoryMix"] is None
-        assert f"{len(entries)} preguntas" in drift.summary
 
 
 def test_notes_gone_and_edited_are_named_with_their_question() -> None:
@@ -80,47 +65,3 @@ def test_a_mix_has_shifted_above_the_threshold(causal: int, shifted: bool) -> No
     assert drift.mix.distance == pytest.approx(causal / 10)
     assert drift.mix_shifted is shifted
     assert any("causal 0% → 20%" in line for line in drift.findings) is shifted
-
-
-def test_a_mix_that_shifted_is_told_by_the_categories_that_changed() -> None:
-    """One new, one gone, one that has another share; what stays as it was is left out."""
-    categories = ["causal"] * 5 + ["temporal"] * 3 + ["comparative"] * 2
-    drift = measure_drift(
-        [question(number, category=name) for number, name in enumerate(categories)],
-        categories_before={"causal": 50, "temporal": 20, "factual": 30},
-    )
-    (finding,) = drift.findings
-    changes = "comparative 0% → 20%, factual 30% → 0%, temporal 20% → 30%."
-    assert f": {changes}" in finding
-    assert "0.30 (límite: 0.1)" in finding
-
-
-def test_a_mix_of_one_category_that_gave_way_to_another_is_told_by_both() -> None:
-    entries = [question(number, category="causal") for number in range(3)]
-    (finding,) = measure_drift(entries, categories_before={"factual": 7}).findings
-    assert "causal 0% → 100%, factual 100% → 0%." in finding
-
-
-def test_everything_found_is_in_the_json() -> None:
-    drift = measure_drift(
-        QUESTIONS,
-        notes=[NoteState(uuid_number(100), RELEVANT, "gata.md", gone=True)],
-        categories_before={"causal": 1},
-    )
-    found: dict[str, Any] = drift.to_json()
-    ids = [str(entry.golden_id) for entry in QUESTIONS]
-    assert found == {
-        "questions": 8,
-        "gone": [{"id": ids[0], "query": "¿Pregunta 0?", "notes": ["gata.md"]}],
-        "edited": [],
-        "places": [],
-        "categoryMix": {
-            "before": {"causal": 1.0},
-            "now": {"factual": 1.0},
-            "distance": 1.0,
-            "shifted": True,
-        },
-        "findings": drift.findings,
-    }
-    assert len(drift.findings) == 2
-    assert GoldenDrift(questions=0).to_json()["findings"] == []

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.golden_places import (
-    MIN_SIMILARITY,
     GoldenPlace,
     locate,
     place_from_json,
@@ -70,15 +69,6 @@ def test_each_bad_place_says_what_is_wrong(row: Any, reason: str) -> None:
     assert reason in found
 
 
-def test_every_bad_place_is_named_by_its_position() -> None:
-    rows = [PLACE.to_json(), 7, {"note": "bomba"}]
-    places, problems = read_places(rows, (NOTE,), named, {NOTE: CONTENT}.__getitem__)
-    assert places == (PLACE,)
-    assert [each.partition(":")[0] for each in problems] == ["places[1]", "places[2]"]
-    _, [problem] = read_places("415 €", (NOTE,), named, {}.__getitem__)
-    assert problem == "places: se esperaba una lista, no «415 €»"
-
-
 def test_a_stated_place_is_kept_though_an_edit_moved_it() -> None:
     """An export of a dataset whose notes were edited since can be imported."""
     moved = GoldenPlace(NOTE, 3, 8, "415 €")
@@ -101,13 +91,6 @@ def test_a_moved_text_is_found_at_its_nearest_occurrence(stated: int, start: int
     assert found.is_doubtful
 
 
-def test_the_only_occurrence_is_no_doubt() -> None:
-    found = locate(GoldenPlace(NOTE, 0, 4, "gata"), "La gata.")
-    assert (found.start, found.end, found.similarity) == (3, 7, 1)
-    assert found.has_moved
-    assert not found.is_doubtful
-
-
 def test_an_edited_text_is_found_with_a_doubt() -> None:
     text = "el perito midió 1,78 m con láser"
     content = f"Al final {text.replace('1,78', '1,79')}, dijo."
@@ -127,9 +110,3 @@ def test_a_text_that_is_gone_is_lost(content: str) -> None:
     assert found.is_lost
     assert found.similarity is None
     assert (found.has_moved, found.is_doubtful, found.is_as_stated) == (False, False, False)
-
-
-def test_less_than_four_characters_of_five_is_another_text() -> None:
-    assert MIN_SIMILARITY == 0.8
-    assert locate(GoldenPlace(NOTE, 0, 5, "415 €"), "Son 425 €.").similarity == pytest.approx(0.8)
-    assert locate(GoldenPlace(NOTE, 0, 5, "415 €"), "Son 426 €.").is_lost

@@ -34,9 +34,3 @@ VOCABULARY = Vocabulary.of(
 )
 def test_line_ends(line: str, following: str, end: LineEnd) -> None:
     assert line_end(line, following, VOCABULARY) is end
-
-
-def test_broken_words_are_not_in_the_vocabulary() -> None:
-    assert "desarrollo" in VOCABULARY
-    assert "conse" not in VOCABULARY
-    assert "cuencia" not in VOCABULARY

@@ -50,14 +50,6 @@ def test_a_file_of_the_users_own_is_never_touched(path: Path) -> None:
         assert path.read_text("utf-8") == OWN
 
 
-def test_a_default_that_somebody_changed_is_the_users_own(path: Path) -> None:
-    provide(path)
-    changed = path.read_text("utf-8").replace("max_concurrent_runs: 4", "max_concurrent_runs: 8")
-    written(path, changed)
-    assert provide(path) == []
-    assert path.read_text("utf-8") == changed
-
-
 def test_a_newer_default_is_told_once_and_not_forced(path: Path) -> None:
     """The notice is for users with their own file, and names both files."""
     written(path, OWN)

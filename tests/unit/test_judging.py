@@ -82,12 +82,6 @@ def test_a_quote_stands_in_a_passage_in_whole_words() -> None:
     assert not is_quote("lamé.", passages)
 
 
-def test_words_of_the_question_need_no_evidence() -> None:
-    claim, piece = "La bomba nueva de la furgoneta cuesta mucho dinero.", "Mucho dinero."
-    assert not could_support(claim, piece, "¿Por qué?")
-    assert could_support(claim, piece, "¿Cuánto cuesta la bomba nueva de la furgoneta?")
-
-
 def test_relevance_grows_with_the_cosine_and_ends_at_1() -> None:
     assert [relevance(cosine) for cosine in (-1, 0, FULL_COSINE / 2, FULL_COSINE, 1)] == [
         0,
@@ -131,12 +125,6 @@ def test_failures_are_missing_and_counted_not_zeros() -> None:
     assert summary.answers["3"].failure == "No responde."
 
 
-def test_without_any_judgement_there_are_no_means() -> None:
-    for answers in ({}, {"1": JudgedAnswer(None, None, "No responde.")}):
-        summary = summarize_judgements(INFO, answers)
-        assert (summary.faithfulness, summary.answer_relevance) == (None, None)
-
-
 # --- The embedded judge -----------------------------------------------------------------------
 
 
@@ -148,13 +136,6 @@ def test_an_answer_that_only_quotes_gets_no_faithfulness() -> None:
     assert (judgement.faithfulness, judgement.unsupported) == (None, ())
     assert judgement.answer_relevance > 0
     assert embedder.texts == ["Son 415 €. Pagó Ana."]
-
-
-def test_a_quote_beside_other_claims_counts_as_supported() -> None:
-    judge = EmbeddedJudge(HashEmbedder())
-    judgement = judge.judge(QUESTION, "Son 415 €. La bomba son 415 €.", ["Son 415 €. Llueve."])
-    assert judgement.faithfulness is not None
-    assert "Son 415 €." not in judgement.unsupported
 
 
 def test_the_embedded_judge_names_the_claims_without_support() -> None:
@@ -208,12 +189,6 @@ def kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
     return (accuracy(pairs) - by_chance) / (1 - by_chance)
 
 
-def test_kappa_by_hand() -> None:
-    """Of 50: 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no; agreement .7, by chance .5."""
-    pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
-    assert kappa(pairs) == pytest.approx(0.4)
-
-
 @pytest.mark.parametrize(
     ("split", "faithful", "relevant"),
     [("calibration", (0.94, 0.89), (0.86, 0.70)), ("held out", (0.89, 0.78), (0.86, 0.67))],
@@ -242,8 +217,3 @@ def test_the_embedded_judge_sees_these_errors(labelled: list[Labelled], kind: st
     judged = [item.faithful[1] for item in labelled if item.kind == kind]
     assert judged
     assert not any(judged)
-
-
-def test_the_embedded_judge_does_not_see_who_did_what(labelled: list[Labelled]) -> None:
-    """All of its words occur in the passages; only a reader sees that it is wrong."""
-    assert any(item.faithful[1] for item in labelled if item.kind == "swapped facts")

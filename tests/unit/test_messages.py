@@ -1,8 +1,6 @@
 """Sentences in the code, their translations, and texts made of them."""
 
-import copy
 import os
-import pickle
 import subprocess
 import sys
 import tomllib
@@ -16,29 +14,22 @@ import pytest
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po
 
-from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import (
-    InvalidConfigurationError,
     InvalidParameterError,
     InvalidQueryError,
 )
-from rag_resources.core.places import Place
 from rag_resources.core.query import check_language
-from rag_resources.core.validation import validated
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.formats import day
 from rag_resources.languages.messages import (
     OPERATORS,
-    Text,
     _,
     catalogue,
-    joined,
     ngettext,
     render,
     restored,
     to_stored,
 )
-from rag_resources.retrieval.notices import parts_in_words
 
 ROOT = Path(__file__).parents[2]
 MAPPINGS = {
@@ -193,27 +184,6 @@ def test_a_sentence_chooses_between_singular_and_plural(
         assert render(text, "en") == (f"{count} question" if count == 1 else f"{count} questions")
 
 
-def test_the_choices_of_a_field_are_listed_in_the_language() -> None:
-    with pytest.raises(InvalidConfigurationError) as caught:
-        validated(RetrievalConfig, {"unit": "azar"}, "x")
-    for language, said in {
-        "es": "La configuración no es válida (x):\n  - unit: «azar» no es una de las "
-        "opciones: 'chunks' o 'notes'",
-        "fr": "La configuration n'est pas valide (x) :\n  - unit: « azar » ne fait pas partie "
-        "des options : 'chunks' ou 'notes'",
-        "en": "The configuration is not valid (x):\n  - unit: “azar” is not one of the "
-        "options: 'chunks' or 'notes'",
-    }.items():
-        assert render(caught.value.message, language) == said
-
-
-def test_the_place_of_a_passage_is_told_in_the_language() -> None:
-    told = parts_in_words((Place(3), Place(1, sheet="Gastos", cells=("B2",))))
-    assert told == "pág. 3, hoja «Gastos», B2"
-    assert render(told, "fr") == "p. 3, feuille « Gastos », B2"
-    assert render(told, "en") == "p. 3, sheet “Gastos”, B2"
-
-
 def test_numbers_and_dates_are_written_as_in_the_language() -> None:
     """A number whose sentence gives its decimals; what a reader types back stays as it is."""
     scores = _("fusion {before:.3f}, re-ranking {score:.3f}").format(before=0.5, score=0.25)
@@ -251,13 +221,6 @@ def test_a_text_is_made_anew_in_another_language() -> None:
     assert render(text, "fr-CA") == "«0» est inférieur au minimum, 1"
 
 
-def test_texts_inside_a_text_are_made_anew_too() -> None:
-    inner = _("has more than {max_length} values").format(max_length=3)
-    outer = joined(": ", ["tags", inner]) + " (" + _("must not be empty") + ")"
-    assert outer == "tags: tiene más de 3 valores (no puede estar vacío)"
-    assert render(outer, "en") == "tags: has more than 3 values (must not be empty)"
-
-
 def test_what_a_language_lacks_is_told_as_operators_read_it() -> None:
     operators = _("passes")
     assert render(operators, "fr") == operators == "pasa"
@@ -265,25 +228,8 @@ def test_what_a_language_lacks_is_told_as_operators_read_it() -> None:
     assert render("the server's own words", "fr") == "the server's own words"
 
 
-def test_a_text_keeps_its_sentence_when_copied() -> None:
-    """Errors cross processes, and Dagster copies metadata."""
-    text = _(TOO_SMALL).format(value=0, ge=1)
-    for again in (pickle.loads(pickle.dumps(text)), copy.copy(text), copy.deepcopy(text)):
-        assert isinstance(again, Text)
-        assert (again, again.msgid, again.values) == (text, text.msgid, text.values)
-
-
 def test_an_error_carries_its_sentence_and_values() -> None:
     sentence = "The question has {length} characters; the maximum is {maximum}."
     error = InvalidQueryError(_(sentence).format(length=3_000, maximum=2_000))
     assert (error.msgid, error.values) == (sentence, {"length": 3_000, "maximum": 2_000})
     assert render(error.message, "en") == "The question has 3000 characters; the maximum is 2000."
-
-
-def test_an_error_with_problems_has_the_headlines_sentence() -> None:
-    problem = joined(": ", ["top_k", _("must not be empty")])
-    error = InvalidConfigurationError(_("The filters are not valid:"), [problem])
-    assert error.msgid == "The filters are not valid:"
-    assert error.values == {"problems": (problem,)}
-    assert render(error.message, "en") == "The filters are not valid:\n  - top_k: must not be empty"
-    assert InvalidQueryError("the server's own words").msgid is None

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag_resources.core.durations import duration
 from rag_resources.core.migration_status import (
     EmbeddingWork,
     ModelProgress,
@@ -14,7 +13,6 @@ from rag_resources.core.migration_status import (
     total_progress,
     vectors_per_minute,
 )
-from rag_resources.core.tables import ReportTable, markdown_table
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -96,55 +94,4 @@ def test_the_rest_takes_its_vectors() -> None:
     assert minutes_left(total, [model, other], {"a": 230.0}) is None
 
 
-def test_nothing_left_needs_no_pace_and_has_no_end() -> None:
-    total = month(notes=8, chunked=8, migrated=8)
-    assert minutes_left(total, [ModelProgress("a", 16, "building")], {}) is None
-    waiting = ModelProgress("a", 16, "building", False, 4, 8)
-    assert minutes_left(total, [waiting], {"a": 8.0}) == pytest.approx(2)
-    assert minutes_left(total, [waiting], {}) is None
-
-
-def test_before_the_first_chunk_a_note_is_taken_for_one() -> None:
-    """Two vectors of each of 5 notes at 4 a minute."""
-    model = ModelProgress("a", 0, "building")
-    assert minutes_left(month(notes=5), [model], {"a": 4.0}) == pytest.approx(2.5)
-
-
-def test_nothing_is_said_of_more_than_a_year() -> None:
-    year = 365 * 24 * 60
-    model = ModelProgress("a", 0, "building")
-    assert minutes_left(month(notes=year), [model], {"a": 2.0}) == year
-    assert minutes_left(month(notes=year + 1), [model], {"a": 2.0}) is None
-
-
 # --- In words -----------------------------------------------------------------------------------
-
-
-def test_durations_read_as_people_say_them() -> None:
-    minutes = (0.001, 0.1, 1.6, 1.7, 59.4, 60, 200, 2879, 2881, 6000)
-    assert [duration(60 * number) for number in minutes] == [
-        "1 s",
-        "6 s",
-        "96 s",
-        "2 min",
-        "59 min",
-        "1 h 0 min",
-        "3 h 20 min",
-        "47 h 59 min",
-        "2 d 0 h",
-        "4 d 4 h",
-    ]
-
-
-def test_no_cell_breaks_out_of_a_markdown_table() -> None:
-    table = ReportTable("T", ("a", "b"), (("x|y", "dos\nlíneas"),))
-    assert table.markdown() == "**T**\n\n| a | b |\n| --- | --- |\n| x\\|y | dos líneas |"
-
-
-@pytest.mark.parametrize(
-    ("cell", "shown"),
-    [("a|b||c", r"a\|b\|\|c"), (r"a\|b", r"a\|b"), (r"a\\|b", r"a\\\|b"), ("a\\", "a\\")],
-)
-def test_a_pipe_that_is_escaped_already_is_not_escaped_again(cell: str, shown: str) -> None:
-    """`plain` escapes pipes, too; two backslashes before one would end the cell there."""
-    assert markdown_table("|a|", [(cell,)]).splitlines()[-1] == f"| {shown} |"

@@ -71,8 +71,3 @@ def test_another_recogniser_makes_pages_stale(tmp_path: Path) -> None:
     }
 
     assert len(hashes) == 3
-
-
-def test_pages_recognised_by_another_version_are_stale(tmp_path: Path) -> None:
-    assert program(tmp_path, "").identity == "tesseract 5.3.0 spa"
-    assert Tesseract(str(tmp_path / "nothing")).identity == "tesseract spa"

@@ -7,10 +7,8 @@ import pytest
 from PIL import Image
 
 from rag_resources.core.documents import Page
-from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.places import Box
 from rag_resources.documents.pdf_places import PdfFile, is_same_text
-from rag_resources.languages.messages import _
 from tests.pdf_files import HEIGHT, PROSE, WIDTH, draw_lines, pdf_of, read, wrapped
 
 
@@ -43,12 +41,6 @@ def test_every_line_and_cell_is_read_again_at_its_place() -> None:
     assert "Texto al margen de la página" in page.text
 
 
-def test_other_text_is_not_the_same() -> None:
-    assert is_same_text("Madrid | 12", "Madrid 12")
-    assert is_same_text("desa", "desa-")
-    assert not is_same_text("Madrid 12", "Madrid 13")
-
-
 def test_a_picture_shows_the_page_with_its_boxes() -> None:
     with PdfFile(pdf_of(draw_page)) as opened:
         plain = Image.open(BytesIO(opened.picture(1)))
@@ -61,16 +53,3 @@ def test_a_picture_shows_the_page_with_its_boxes() -> None:
     assert plain.getpixel(at) == (255, 255, 255)
     assert marked.getpixel(at) == (214, 39, 40)
     assert marked.getpixel((round(150 * scale), round(550 * scale))) == (255, 255, 255)
-
-
-def test_a_page_that_does_not_exist_is_refused() -> None:
-    with PdfFile(pdf_of(draw_page)) as opened:
-        for number in (0, 2):
-            with pytest.raises(InvalidSourceError) as refused:
-                opened.picture(number)
-            assert (
-                refused.value.msgid
-                == _(
-                    "Page {number} of the PDF cannot be read: it is damaged. The others are read."
-                ).msgid
-            )

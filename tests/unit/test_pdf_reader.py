@@ -8,8 +8,7 @@ import pytest
 
 from rag_resources.core.documents import Page, PageFailure, Route
 from rag_resources.core.errors import InvalidSourceError
-from rag_resources.documents.pdf import REVISION, PdfReader
-from rag_resources.documents.pdf_text import decode_words
+from rag_resources.documents.pdf import REVISION
 from rag_resources.languages.messages import _
 from tests.pdf_files import (
     HEIGHT,
@@ -178,18 +177,6 @@ def test_what_nobody_sees_is_removed_with_its_reason() -> None:
     assert page.left_out == {"off_page": 15, "hidden": 26}
 
 
-def test_much_hidden_text_is_only_counted() -> None:
-    def draw(canvas: Any) -> None:
-        canvas.drawString(70, 700, "Visible")
-        for number in range(100):
-            canvas.drawString(70, -200 - 12 * number, PROSE)
-
-    page = read_one(draw)
-
-    assert page.text == "Visible"
-    assert page.left_out["off_page"] > 20_000
-
-
 def test_hyphens_at_line_ends_go_if_the_word_exists_joined() -> None:
     def draw(canvas: Any) -> None:
         draw_lines(
@@ -236,16 +223,6 @@ def test_text_recognised_behind_a_scan_is_read() -> None:
     assert (page.route, page.text) == (Route.OCR, "Acta de la sesión")
 
 
-def test_words_keep_their_boxes() -> None:
-    page = read_one(lambda canvas: canvas.drawString(100, HEIGHT - 100, "Dos palabras"))
-
-    assert page.words is not None
-    (first, box), (second, other) = decode_words(page.words)
-    assert (first, second) == ("Dos", "palabras")
-    assert (box.left, box.bottom) == (pytest.approx(100, abs=0.5), pytest.approx(102, abs=0.5))
-    assert other.left > box.right
-
-
 def test_encrypted_damaged_and_foreign_files_are_refused() -> None:
     encrypted = pdf_of(lambda canvas: canvas.drawString(1, 1, "a"), encrypt="clave")
     with pytest.raises(InvalidSourceError) as refused:
@@ -285,10 +262,6 @@ def test_a_damaged_page_fails_alone() -> None:
             number=2
         ),
     )
-
-
-def test_the_reader_hash_is_stable() -> None:
-    assert PdfReader().reader_hash == PdfReader().reader_hash
 
 
 def test_bullets_that_are_drawn_mark_the_items_of_a_list() -> None:
@@ -418,14 +391,6 @@ def test_a_changed_reading_raises_the_revision() -> None:
     assert (REVISION, digest) == (4, "9626439fb79b53c6")
 
 
-def test_letters_set_apart_are_joined_to_words() -> None:
-    def draw(canvas: Any) -> None:
-        canvas.drawString(70, 700, "P L A N   D E   G O B I E R N O")
-        canvas.drawString(70, 600, "A B C D E F")
-
-    assert [text for _, text in kinds(read_one(draw))] == ["PLAN DE GOBIERNO", "A B C D E F"]
-
-
 def test_letters_past_the_first_plane_are_whole() -> None:
     """PDFium gives each of them as two characters, as UTF-16 does."""
     codes = (
@@ -514,18 +479,6 @@ def test_minutes_keep_head_form_and_agreements_apart() -> None:
         ("list_item", f"1.º {PROSE}"),
         ("list_item", f"2.º {PROSE}"),
     ]
-
-
-def test_contents_without_dots_are_no_table() -> None:
-    titles = ["Introducción", "Medidas de movilidad", "Autobuses nuevos", "Bicicletas", "Gasto"]
-    titles += ["Plazos de ejecución", "Anexos del plan"]
-
-    def draw(canvas: Any) -> None:
-        for number, title in enumerate(titles, start=1):
-            canvas.drawString(70, HEIGHT - 100 - 15 * number, f"{number}. {title} del municipio")
-            canvas.drawRightString(540, HEIGHT - 100 - 15 * number, str(number * 3))
-
-    assert not read_one(draw).has_tables
 
 
 def test_what_is_filled_in_a_form_is_text_beside_its_label() -> None:

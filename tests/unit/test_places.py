@@ -82,19 +82,6 @@ def test_places_in_json_and_in_words() -> None:
     assert parts_in_words(rows.places) == "hoja «2024», A2:C2, A3:C3"
 
 
-def test_a_document_without_pages_is_not_told_as_its_page_1() -> None:
-    """A web page, Word or Markdown is read as one page; plain text may have several."""
-    assert parts_in_words((Place(1),)) == ""
-    assert parts_in_words((Place(2),)) == "pág. 2"
-    assert parts_in_words((Place(1, boxes=(Box(0, 0, 9, 9),)),)) == "pág. 1"
-
-
-def test_a_long_list_of_cells_is_shortened() -> None:
-    cells = tuple(f"A{row}:C{row}" for row in range(2, 40))
-    assert parts_in_words((Place(1, sheet="2024", cells=cells),)) == "hoja «2024», A2:C2 … A39:C39"
-    assert len(Place(1, sheet="2024", cells=cells).to_json()["cells"]) == 38
-
-
 @pytest.mark.parametrize(
     "spans",
     [

@@ -5,21 +5,14 @@ Each such package has an upper bound in `pyproject.toml`.
 
 import ast
 import importlib
-import inspect
 import tomllib
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
-import httpcore
-import httpx
-import psycopg
 import pytest
-from dagster import DefaultRunLauncher
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from yoyo.backends import DatabaseBackend
-from yoyo.migrations import Migration
 
 from rag_resources.database.binaries import WHEEL, WHEEL_FOLDER
 from rag_resources.providers.e5_weights import weights_path
@@ -86,30 +79,6 @@ def test_a_package_whose_private_parts_are_used_has_an_upper_bound(package: str)
 def test_what_is_run_as_a_module_is_there(module: str) -> None:
     """The webserver and the daemon of `make ui`."""
     assert find_spec(f"{module}.__main__")
-
-
-def test_the_launcher_can_ask_for_a_runs_server() -> None:
-    assert inspect.isfunction(DefaultRunLauncher._get_grpc_client_for_termination)
-
-
-def test_the_pool_of_an_http_transport_takes_a_network_backend() -> None:
-    transport = httpx.HTTPTransport()
-    assert isinstance(transport._pool, httpcore.ConnectionPool)
-    assert isinstance(transport._pool._network_backend, httpcore.NetworkBackend)
-
-
-def test_psycopg_exchanges_everything_through_wait() -> None:
-    """`LimitedConnection` overrides it."""
-    assert list(inspect.signature(psycopg.Connection.wait).parameters) == [
-        *("self", "gen", "interval", "timeout"),
-    ]
-
-
-def test_yoyo_applies_and_records_a_migration_in_our_transaction() -> None:
-    for method in ("break_lock", "to_apply", "transaction", "mark_one"):
-        assert inspect.isfunction(getattr(DatabaseBackend, method)), method
-    assert {"migration", "log"} <= inspect.signature(DatabaseBackend.mark_one).parameters.keys()
-    assert {"backend", "direction"} <= inspect.signature(Migration.process_steps).parameters.keys()
 
 
 def test_the_wheels_hold_the_files_that_are_read_from_them() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from rag_resources import api
 from rag_resources.api.problems import ProblemError, problem_response
-from rag_resources.languages.messages import _
 
 USED = {
     HTTPStatus[name]
@@ -26,11 +25,3 @@ def test_every_title_is_in_the_readers_language(status: HTTPStatus) -> None:
         for language in ("es", "en", "fr")
     }
     assert len(titles) == 3
-
-
-def test_a_key_without_the_role_is_told_how_to_get_one() -> None:
-    said = _(
-        "The key is of “{role}” and this needs “{needed}”: whoever runs the service creates one "
-        "with “rag key create NAME --role {needed}”."
-    ).format(role="reader", needed="writer")
-    assert "rag key create NOMBRE --role writer" in said

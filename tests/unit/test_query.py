@@ -203,14 +203,6 @@ def test_questions_in_another_language_are_found_as_they_were_written(
     assert decompose(query, language) == tuple(pieces)
 
 
-def test_words_that_meet_where_an_idiom_stood_mean_nothing_together() -> None:
-    assert classify("el perro se fue por mas o menos que") is Intent.FACTUAL
-
-
-def test_a_soft_hyphen_does_not_cut_a_word() -> None:
-    assert classify("aun\u00adque") is Intent.ABSTRACT
-
-
 @pytest.mark.parametrize(
     ("query", "pieces"),
     [

@@ -15,7 +15,6 @@ import httpx
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from structlog.testing import capture_logs
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
@@ -39,7 +38,6 @@ from rag_resources.resilience.deadlines import (
     deadline_scope,
     time_is_up,
 )
-from rag_resources.retrieval.pipeline import _breaker
 from tests.waiting import PATIENCE_S
 
 FAILURES = 3
@@ -128,18 +126,6 @@ def test_the_outcome_of_the_trial_decides(
         succeed(breaker)
 
 
-@pytest.mark.parametrize("error", [InvalidQueryError("vacía"), KeyboardInterrupt(), SystemExit()])
-def test_a_trial_that_tells_nothing_leaves_the_next_call_to_be_the_trial(
-    breaker: CircuitBreaker, clock: Clock, error: BaseException
-) -> None:
-    fail(breaker, FAILURES)
-    clock.now += RESET_S
-    fail(breaker, error=error)
-    assert breaker.state is BreakerState.HALF_OPEN
-    succeed(breaker)
-    assert breaker.is_closed
-
-
 def test_a_trial_that_never_ends_is_replaced_and_its_outcome_ignored(
     breaker: CircuitBreaker, clock: Clock
 ) -> None:
@@ -191,25 +177,6 @@ def test_only_errors_of_the_dependency_count(
     assert breaker.is_closed is not counts
 
 
-def test_the_caller_may_say_what_counts(breaker: CircuitBreaker) -> None:
-    for _ in range(FAILURES):
-        with pytest.raises(ModelMissingError), breaker.guard(lambda _: True):
-            raise ModelMissingError("falta")
-    assert not breaker.is_closed
-
-
-def test_opening_and_closing_are_one_record_each(breaker: CircuitBreaker, clock: Clock) -> None:
-    with capture_logs() as records:
-        fail(breaker, FAILURES)
-        clock.now += RESET_S
-        succeed(breaker)
-    opened, closed = records
-    assert (opened["event"], opened["log_level"]) == ("breaker_opened", "warning")
-    assert opened["dependency"] == "embedding:e5_small"
-    assert opened["error"] == "ProviderUnavailableError"
-    assert (closed["event"], closed["dependency"]) == ("breaker_closed", "embedding:e5_small")
-
-
 def test_fifty_threads_at_a_half_open_breaker_make_one_trial(
     breaker: CircuitBreaker, clock: Clock
 ) -> None:
@@ -236,19 +203,6 @@ def test_fifty_threads_at_a_half_open_breaker_make_one_trial(
     assert breaker.is_closed
 
 
-def test_calls_run_side_by_side(breaker: CircuitBreaker) -> None:
-    """The barrier is passed only if all ten are inside the guard at once."""
-    inside = threading.Barrier(10)
-
-    def call(_: int) -> None:
-        with breaker.guard():
-            inside.wait(timeout=30)
-
-    run_threads(10, call)
-    assert not inside.broken
-    assert breaker.is_closed
-
-
 def test_each_dependency_has_one_breaker_of_its_own() -> None:
     breakers = Breakers(partial(CircuitBreaker, failures=1))
     found: list[CircuitBreaker] = []
@@ -264,20 +218,6 @@ def test_each_dependency_has_one_breaker_of_its_own() -> None:
     assert not breakers["a"].is_closed
     assert breakers["b"].is_closed
     assert breakers["b"].name == "b"
-
-
-@pytest.mark.parametrize(
-    ("dependency", "reset_s"),
-    [("database", 2), ("embedding:e5_small", 2), ("embedding:ollama_bge_m3", 60)],
-)
-def test_what_is_on_this_machine_is_tried_again_soon(dependency: str, reset_s: int) -> None:
-    """A server of models that is overloaded is left alone for longer."""
-    breaker = _breaker(dependency)
-    for _ in range(5):
-        with pytest.raises(ProviderUnavailableError), breaker.guard():
-            raise ProviderUnavailableError(dependency)
-    with pytest.raises(DependencyOpenError, match=f"menos de {reset_s} s"), breaker.guard():
-        pytest.fail("a call of an open breaker")
 
 
 class BreakerModel(RuleBasedStateMachine):
@@ -385,18 +325,6 @@ def test_a_call_gets_the_callers_context_and_the_deadline() -> None:
     value, scope, thread = call_within(deadline, seen)
     assert (value, scope) == ("de quien llama", deadline)
     assert thread.startswith("call-within")
-
-
-@pytest.mark.parametrize(
-    "error", [InvalidQueryError("vacía"), TimeoutError("its own"), SystemExit(3)]
-)
-def test_what_a_call_raises_reaches_the_caller_unchanged(error: BaseException) -> None:
-    def call() -> None:
-        raise error
-
-    with pytest.raises(type(error)) as caught:
-        call_within(after(60_000), call)
-    assert caught.value is error
 
 
 def test_a_call_without_time_is_not_begun() -> None:

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-import stamina
 from stamina.instrumentation import RetryDetails, get_on_retry_hooks, set_on_retry_hooks
 
 from rag_resources.core.deadline import Deadline
@@ -31,18 +30,6 @@ def unavailable() -> RagError:
 
 def after(duration_ms: float) -> Deadline:
     return Deadline.after(duration_ms, time.monotonic)
-
-
-def test_unavailable_database_is_tried_again() -> None:
-    operation = Operation(unavailable(), unavailable())
-    assert retried(operation, deadline=after(60_000)) == "result"
-    assert operation.calls == 3
-
-
-def test_what_succeeds_needs_no_retry_machinery(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It costs more than a healthy statement does on this side."""
-    monkeypatch.delattr(stamina, "RetryingCaller")
-    assert retried(Operation(), deadline=after(60_000)) == "result"
 
 
 def test_third_failure_is_the_callers() -> None:

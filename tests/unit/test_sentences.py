@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from rag_resources.core.rules import rules
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span, is_blank
 
@@ -78,23 +77,6 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
     assert pieces(text) == expected
 
 
-def test_offsets_are_code_points() -> None:
-    assert sentences("😀 Hola. E\u0301l vino.\r\n👩‍👩‍👧 fin") == [
-        Span(0, 7),
-        Span(8, 17),
-        Span(19, 28),
-    ]
-    assert Span(8, 17).length == 9
-
-
-@pytest.mark.parametrize("space", [" ", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
-def test_any_white_space_may_follow_an_initial(space: str) -> None:
-    """It ended the process by an error that `except Exception` does not catch."""
-    text = f"Vino con Q{space}. Benito.{space}Se fue."
-
-    assert pieces(text) == [f"Vino con Q{space}. Benito.", "Se fue."]
-
-
 def test_only_white_space_is_outside_sentences() -> None:
     text = "Uno.  Dos;\u2028tres\u00a0… ¿cuatro?\x85cinco\x1c. «Seis.» "
     outside = list(text)
@@ -111,12 +93,6 @@ def test_a_text_of_one_megabyte_is_segmented() -> None:
 
 def test_a_long_paragraph_of_quotation_marks_is_cut_in_time() -> None:
     assert len(sentences("`x` dos. " * 60_000)) == 60_000
-
-
-def test_abbreviations_are_words() -> None:
-    """They are compared with the whole word before a full stop."""
-    words = rules().sentences
-    assert all(part == "[a-z]" or part.isalpha() for part in (*words.opening, *words.closing))
 
 
 @pytest.mark.parametrize("run", [".", "…?!", ".)", "¿", "(", '"', "«[“"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.serving_choice import Passed, ahead_in_mrr, best_to_serve, losers
+from rag_resources.core.serving_choice import Passed, best_to_serve
 from tests.stored_evaluations import stored
 
 
@@ -68,14 +68,6 @@ def test_one_question_more_among_the_first_ten_does_not_outweigh_better_ranks() 
     assert chosen(hits, ranks) == "ranks"
 
 
-def test_better_ranks_do_not_make_up_for_answers_that_are_certainly_lost() -> None:
-    """Eight lost and none gained: p .004. It is out, though nothing else serves."""
-    complete, sharp = passed("complete", [3] * 40), passed("sharp", [1] * 32 + [0] * 8)
-    assert chosen(complete, sharp) == "complete"
-    assert chosen(complete, sharp, serving="sharp") == "complete"
-    assert losers([complete, sharp, passed("alike", [3] * 40)]) == {"sharp"}
-
-
 def test_answers_that_users_certainly_do_not_get_count_as_lost() -> None:
     """Both rank alike, but one returns a single passage."""
     whole, narrow = passed("whole", [1, 2] * 10), passed("narrow", [1, 2] * 10, final=1)
@@ -89,14 +81,6 @@ def test_what_serves_is_replaced_only_by_what_is_shown_to_be_better() -> None:
     assert chosen(present, lucky, serving="present") == "present"
     assert chosen(present, lucky) == "lucky"
     assert chosen(present, lucky, better, serving="present") == "better"
-
-
-def test_of_those_shown_to_be_better_the_highest_mrr_serves() -> None:
-    """One with a higher MRR that is not shown to be better than what serves is not taken."""
-    present = passed("present", [2] * 40)
-    good = passed("good", [1] * 20 + [2] * 20)
-    best = passed("best", [1] * 30 + [2] * 10)
-    assert chosen(present, good, best, serving="present") == "best"
 
 
 def test_many_candidates_make_none_of_them_significant() -> None:
@@ -127,17 +111,3 @@ def test_among_others_a_p95_decides_only_outside_its_noise() -> None:
     first, near, far = passed("b", p95_ms=115), passed("c", p95_ms=100), passed("d", p95_ms=80)
     assert chosen(near, first) == "b"
     assert chosen(near, first, far, serving="gone") == "c"
-
-
-def test_without_common_questions_nothing_is_shown() -> None:
-    """What serves stays, though every answer of the other comes first."""
-    present, other = passed("present", [2] * 40), passed("other", [1] * 40, first=100)
-    assert chosen(present, other, serving="present") == "present"
-    assert chosen(present, other) == "other"
-
-
-def test_those_with_a_higher_mrr_than_what_serves_are_told() -> None:
-    found = [passed(name, [rank]).evaluation for name, rank in (("a", 1), ("b", 2), ("c", 2))]
-    assert ahead_in_mrr(found, "b") == ["a"]
-    assert ahead_in_mrr(found, "a") == []
-    assert ahead_in_mrr(found, "never evaluated") == []

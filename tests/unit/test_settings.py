@@ -11,7 +11,7 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.languages.messages import _
-from rag_resources.settings import Settings, env_file_problems, load_settings, unknown_variables
+from rag_resources.settings import Settings, load_settings, unknown_variables
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,11 +94,6 @@ def test_the_sizes_of_chunks_are_variables_of_their_own(
     assert load_settings().chunking == chunking
 
 
-def test_a_size_left_out_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKING__MAX_TOKENS", "1024")
-    assert load_settings().chunking == ChunkingConfig(max_tokens=1024)
-
-
 def test_a_file_in_the_working_folder_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than the environment does."""
     Path(".env").write_text("CHUNKING__MAX_TOKENS=300\nLLM_MODEL=ollama:a\nTENANT=ana\n")
@@ -106,17 +101,6 @@ def test_a_file_in_the_working_folder_counts_too(monkeypatch: pytest.MonkeyPatch
     settings = load_settings()
     assert settings.chunking.max_tokens == 300
     assert (settings.llm_model, settings.tenant) == ("ollama:a", "blas")
-
-
-def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Redis URL may contain a password, which must not be shown by accident."""
-    monkeypatch.setenv("LLM_MODEL", "ollama:llama3.2")
-    monkeypatch.setenv("REDIS_URL", "redis://ana:secreta@127.0.0.1/0")
-    settings = load_settings()
-    assert settings.llm_model == "ollama:llama3.2"
-    assert settings.redis_url is not None
-    assert settings.redis_url.get_secret_value() == "redis://ana:secreta@127.0.0.1/0"
-    assert "secreta" not in f"{settings!r} {settings}"
 
 
 @pytest.mark.parametrize(
@@ -213,36 +197,6 @@ def test_names_in_the_file_that_are_no_settings_are_listed(tmp_path: Path) -> No
     assert unknown_variables() == []
 
 
-def test_a_line_of_the_file_that_sets_nothing_is_told_by_its_number(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Not by its text, which may be a password; and by nobody else, in another language."""
-    lines = [
-        "# Ajustes",
-        "TENANT=ana",
-        "",
-        "esto no es nada",
-        "UI_PORT",
-        "LLM_MODEL=",
-        "export A=1",
-    ]
-    (tmp_path / ".env").write_text("\n".join(lines), "utf-8")
-    assert env_file_problems() == [
-        _(
-            "Line {line} of the file .env is not of the form NAME=value and changes nothing. "
-            "Correct it, or put “#” before it if it is a comment."
-        ).format(line=line)
-        for line in (4, 5)
-    ]
-    assert load_settings().tenant == "ana"
-    assert caplog.records == []
-
-
-def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small, ollama_bge_m3,,e5_small")
-    assert load_settings().embedding_models == ("e5_small", "ollama_bge_m3")
-
-
 def test_processes_go_on_with_the_settings_of_their_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,13 +222,3 @@ def test_processes_go_on_with_the_settings_of_their_start(
     assert shown[0] == shown[1]
     assert json.loads(shown[1])["notes_source"] == str(tmp_path / "notas")
     assert "SUYA" not in environment
-
-
-def test_the_keys_of_a_group_are_listed_for_one_that_is_like_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("GATE__HITRATE", "0.9")
-    with pytest.raises(InvalidConfigurationError) as refused:
-        load_settings()
-    (problem,) = refused.value.problems
-    assert problem.startswith("GATE__HITRATE: clave desconocida; las que hay: HIT_RATE_AT_10, ")

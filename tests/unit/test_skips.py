@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.skips import ALLOWED
 
 ROOT = Path(__file__).parents[2]
@@ -58,12 +56,6 @@ def outcome(folder: Path, text: str) -> str:
 def test_a_skip_that_is_not_listed_fails(tmp_path: Path) -> None:
     """However it is made."""
     assert outcome(tmp_path, UNNAMED) == "1 failed, 2 errors"
-
-
-@pytest.mark.parametrize("line", ["pytest.skip('x', allow_module_level=True)", "importorskip"])
-def test_a_file_that_is_skipped_fails(tmp_path: Path, line: str) -> None:
-    text = "pytest.importorskip('no_such_module')" if line == "importorskip" else line
-    assert outcome(tmp_path, f"import pytest\n{text}\n") == "1 error"
 
 
 def test_a_listed_test_may_be_skipped_for_its_reason_only(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from structlog.testing import capture_logs
 
-from rag_resources.core.errors import ProviderUnavailableError
 from rag_resources.retrieval.stages import Stages
 
 QUERY = "¿Dónde guardé el pasaporte?"
@@ -27,14 +26,6 @@ def test_times_of_a_repeated_stage_add_up_in_the_order_of_the_first_run(stages: 
     assert list(stages.timings) == ["search", "fuse"]
     assert stages.timings["search"] > first > 0
     assert stages.elapsed_ms >= sum(stages.timings.values())
-
-
-def test_timings_once_read_do_not_change(stages: Stages) -> None:
-    """A stage given up at the deadline may end after the answer has been given."""
-    with stages.run("rerank"):
-        read = stages.timings
-    assert read == {}
-    assert list(stages.timings) == ["rerank"]
 
 
 def test_a_required_stage_that_fails_is_timed_and_raises(stages: Stages) -> None:
@@ -73,35 +64,6 @@ def test_a_stage_that_depends_on_nothing_else_is_its_own_component(stages: Stage
     with capture_logs() as logs, stages.optional("expand"):
         raise ZeroDivisionError
     assert logs[0]["component"] == "expand"
-
-
-def test_an_optional_stage_that_works_leaves_no_trace_of_failure(stages: Stages) -> None:
-    with capture_logs() as logs, stages.optional("rerank", component="reranker") as attempt:
-        pass
-    assert not attempt.failed
-    assert stages.degraded == ()
-    assert logs == []
-
-
-def test_what_ends_the_process_is_no_degradation(stages: Stages) -> None:
-    with pytest.raises(KeyboardInterrupt), stages.optional("rerank", component="reranker"):
-        raise KeyboardInterrupt
-    assert stages.degraded == ()
-
-
-def test_our_own_errors_are_logged_with_their_message(stages: Stages) -> None:
-    with capture_logs() as logs:
-        stages.degrade("embed", ProviderUnavailableError("Ollama no responde."), component="ollama")
-    assert logs[0]["message"] == "Ollama no responde."
-
-
-def test_a_stage_that_fails_again_is_noted_and_logged_once(stages: Stages) -> None:
-    with capture_logs() as logs:
-        for stage in ("fulltext", "semantic", "fulltext"):
-            stages.degrade(stage, TimeoutError(), component="database")
-    assert stages.degraded == ("fulltext", "semantic")
-    warned = [log["stage"] for log in logs if log["event"] == "retrieval_degraded"]
-    assert warned == ["fulltext", "semantic"]
 
 
 def test_threads_of_one_retrieval_share_its_stages(stages: Stages) -> None:

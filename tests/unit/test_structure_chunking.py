@@ -6,13 +6,10 @@ import pytest
 
 from rag_resources.core.blocks import read
 from rag_resources.core.chunking import chunk_note
-from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
-from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.types import Note
 from rag_resources.indexing.chunk import build_chunks
-from rag_resources.settings import load_settings
 from tests.corpus import START
 
 SMALL = ChunkingConfig(strategy="structure", target=100, min=40, max=160, overlap=0)
@@ -76,21 +73,3 @@ def test_the_header_of_a_table_is_embedded_with_each_of_its_chunks() -> None:
             f"\nMes\tGasto total\n{chunk.content}"
         )
         assert "Mes\tGasto total" in chunk.topics
-
-
-def test_the_hash_of_sentences_is_that_of_before_there_were_strategies() -> None:
-    assert chunking_hash(ChunkingConfig(target=900)) == chunking_hash(ChunkingConfig())
-    by_structure = {
-        chunking_hash(ChunkingConfig(strategy="structure", **changed))
-        for changed in ({}, {"target": 900}, {"min": 1}, {"max": 1500}, {"overlap": 0})
-    }
-    assert len(by_structure | {chunking_hash(ChunkingConfig())}) == 6
-
-
-def test_the_strategy_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKING__STRATEGY", "structure")
-    monkeypatch.setenv("CHUNKING__TARGET", "1000")
-    assert load_settings().chunking == ChunkingConfig(strategy="structure", target=1000)
-    monkeypatch.setenv("CHUNKING__TARGET", "3000")
-    with pytest.raises(InvalidConfigurationError, match="debe ser min <= target <= max"):
-        load_settings()

@@ -30,41 +30,10 @@ RESULT = RetrievalResult(
 BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), (RankedList.SEMANTIC,), 1.0)
 
 
-def test_a_result_says_all_of_itself_in_json() -> None:
-    assert RESULT.to_json() == {
-        "chunkId": str(CHUNK),
-        "noteId": str(NOTE),
-        "externalId": "diario/1.md",
-        "title": "Título",
-        "createdAt": "2025-03-01T12:00:00+00:00",
-        "content": "en medio",
-        "expandedContent": "antes, en medio, después",
-        "score": 0.75,
-        "metadata": {
-            "chunkIndex": 4,
-            "matchedChunkBounds": {"start": 7, "end": 15},
-            "startChar": 120,
-            "endChar": 128,
-            "retrievalMethod": "hybrid",
-            "lists": ["semantic", "fulltext"],
-            "originalScore": 0.5,
-            "rerankScore": 0.25,
-            "causalPath": None,
-        },
-    }
-
-
 def test_a_note_is_called_by_its_title_else_by_its_name_in_its_source_else_by_its_id() -> None:
     assert RESULT.label == "Título"
     assert replace(RESULT, title=" ").label == "diario/1.md"
     assert BARE.label == str(NOTE)
-
-
-def test_what_a_result_lacks_is_null() -> None:
-    written = BARE.to_json()
-    assert (written["title"], written["createdAt"]) == ("", None)
-    assert written["metadata"]["rerankScore"] is None
-    assert written["metadata"]["causalPath"] is None
 
 
 def test_a_response_says_all_of_itself_in_json() -> None:
@@ -106,9 +75,3 @@ def test_a_response_says_all_of_itself_in_json() -> None:
     told = response.reworded(str.upper)
     assert (told.messages, told.error) == (("SIN REORDENAR.",), "NO HUBO NADA QUE BUSCAR")
     assert told.confidence == Confidence({}, "SIN MEDIR.")
-
-
-def test_a_response_with_nothing_beside_the_question_says_so() -> None:
-    written = RetrievalResponse((), "", "", "", 0, {}).to_json()
-    assert written["transformedQuery"] is None
-    assert (written["error"], written["cached"], written["results"]) == (None, False, [])

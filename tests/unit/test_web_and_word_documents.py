@@ -80,11 +80,6 @@ def test_a_web_page_has_headings_lists_tables_and_code() -> None:
     ]
 
 
-def test_a_table_that_only_arranges_its_content_is_no_table() -> None:
-    page = read_one(HtmlReader(), html("<table><tr><td><h2>A</h2><p>b</p><td>c</table>"))
-    assert blocks(page) == [("heading", 2, "A"), ("paragraph", 0, "b"), ("paragraph", 0, "c")]
-
-
 def test_cells_stay_in_their_columns() -> None:
     page = read_one(
         HtmlReader(),
@@ -135,12 +130,6 @@ def test_what_a_page_marks_as_its_main_content_is_its_content() -> None:
         ("navigation", "Índice"),
         ("navigation", "Fuera"),
     ]
-
-
-def test_a_page_of_links_alone_is_kept() -> None:
-    page = read_one(HtmlReader(), html(f"<ul>{LINKS}</ul><nav>Más</nav>"))
-    assert len(page.blocks) == 5
-    assert removed(page) == []
 
 
 def test_hidden_text_is_removed_without_cutting_the_paragraph() -> None:

@@ -15,7 +15,6 @@ import pytest
 from rag_assets.webserver import (
     has_stopped,
     reached_at,
-    serve,
     stop,
     tell_outage,
     wait_until_ready,
@@ -24,21 +23,11 @@ from rag_assets.webserver import (
 from rag_resources.api.running import COMMAND, DEFAULT_PORT, free_port
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.languages.messages import _
-from rag_resources.programs import UI, announced
+from rag_resources.programs import announced
 from rag_resources.settings import Settings
 from tests.waiting import wait_until
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
-
-
-def test_the_ui_is_not_served_twice_from_the_same_place(tmp_path: Path) -> None:
-    """Two daemons would work on the same data."""
-    settings = Settings(rag_home=tmp_path)
-    with (
-        announced(tmp_path, UI, address="http://127.0.0.1:3001"),
-        pytest.raises(InvalidParameterError, match="a está en marcha en http"),
-    ):
-        serve(settings)
 
 
 def test_news_of_runs_are_left_out_with_all_of_their_lines() -> None:
@@ -76,36 +65,6 @@ def test_a_failed_run_is_told_once_and_without_a_stack() -> None:
         sentence,
     ]
     assert list(without_news(lines)) == [sentence]
-
-
-def test_a_failed_backfill_is_told_in_a_sentence_without_a_stack() -> None:
-    """As after a model was removed; nothing is lost by it."""
-    lines = [
-        b"2026-11-28 07:58:37 +0000 - dagster.daemon.BackfillDaemon - ERROR - "
-        b"Backfill failed for povaovfg\n",
-        b"Traceback (most recent call last):\n",
-        b"dagster._core.errors.DagsterAssetBackfillDataLoadError: Asset existed.\n",
-        b"Serving\n",
-    ]
-    told = _(
-        "The backfill {backfill} has ended with an error; its page in the UI explains it (Runs › "
-        "Backfills). What it has done stays done; a new backfill does only what is missing. If it "
-        "was for a model that is no longer configured, nothing needs to be done."
-    ).format(backfill="povaovfg")
-    assert list(without_news(lines)) == [f"{told}\n".encode()]
-
-
-def test_the_end_of_a_process_is_not_told() -> None:
-    """The webserver writes it in English when a person has pressed Ctrl+C."""
-    assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]
-
-
-def test_a_tick_that_was_cut_off_is_not_told() -> None:
-    line = (
-        b"\x1b[32m2026-11-27 13:51:25 +0000\x1b[0m - dagster.daemon.SensorDaemon - "
-        b"\x1b[34mWARNING\x1b[0m - Moving dangling STARTED tick 113 into SKIPPED\n"
-    )
-    assert list(without_news([line])) == []
 
 
 def test_an_outage_of_the_database_is_told_once_and_its_end_too(

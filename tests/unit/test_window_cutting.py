@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 
 TEXT = "Uno llega. Dos sale.  Tres espera. Cuatro duerme."
 
@@ -39,23 +39,6 @@ def test_the_title_comes_first_as_a_sentence(title: str, expected: str) -> None:
     assert window_text(title, "Se rompió.") == expected
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
-        ("La lavadora", "La lavadora (casa, averías). Se rompió."),
-        ("", "(casa, averías). Se rompió."),
-    ],
-)
-def test_tags_stand_with_the_title(title: str, expected: str) -> None:
-    assert window_text(title, "Se rompió.", ("casa", "averías")) == expected
-
-
 def test_a_stride_that_leaves_sentences_out_is_refused() -> None:
     with pytest.raises(ValidationError, match="stride"):
         WindowsConfig(sentences=2, stride=3)
-
-
-def test_another_way_of_cutting_has_another_hash() -> None:
-    hashes = {windows_hash(WindowsConfig(sentences=n, stride=1)) for n in (1, 2, 3)}
-    assert len(hashes) == 3
-    assert windows_hash(WindowsConfig()) == windows_hash(WindowsConfig(sentences=1, stride=1))

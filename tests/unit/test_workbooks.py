@@ -97,11 +97,6 @@ def test_numbers_of_an_old_workbook_have_their_formats_too() -> None:
     assert cells(other) == [("B3", "a"), ("C3", "b"), ("B4", "50 %"), ("C4", "7")]
 
 
-def test_columns_are_named_by_letters() -> None:
-    named = [cell_name(3, column) for column in (1, 26, 27, 702, 703, 16_384)]
-    assert named == ["A3", "Z3", "AA3", "ZZ3", "AAA3", "XFD3"]
-
-
 def test_a_sheet_is_a_page_with_its_cells_formats_and_errors() -> None:
     content = rows(
         {"B1": "Gastos de 2024"},
@@ -256,15 +251,6 @@ def test_a_hidden_sheet_of_an_open_document_is_removed_and_endless_repeats_are_r
     )
 
 
-def test_a_blank_cell_keeps_those_after_it_in_their_columns() -> None:
-    page = read_one(
-        xlsx_parts(rows({"A1": "a", "B1": "b", "C1": "c"}, {"A2": "=1", "C2": "=3"}, {"B3": "=2"}))
-    )
-    assert page.text == "a\tb\tc\n1\t\t3\n\t2"
-    (section,) = sections_of([page])
-    assert section.text == "a\tb\tc\n1\t\t3\n2"
-
-
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ja"><!ENTITY b "&a;&a;">]>'
 
 
@@ -358,12 +344,6 @@ def test_csv_is_read_whatever_its_delimiter_and_encoding(content: str, encoding:
     assert page.text == "Mes\tAño\tGasto\nEnero\t2024\t1,5"
     assert page.blocks[0].kind is BlockKind.TABLE_HEADER
     assert cells(page)[-1] == ("C2", "1,5")
-
-
-def test_a_first_line_can_name_the_delimiter() -> None:
-    (page,) = CsvReader().read(io.BytesIO(b"sep=;\r\na,b;c\r\nd,e;f\r\n"))
-    assert isinstance(page, Page)
-    assert cells(page) == [("A2", "a,b"), ("B2", "c"), ("A3", "d,e"), ("B3", "f")]
 
 
 def test_bytes_that_are_no_text_are_refused_as_csv() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rag_resources.core.yaml_text import MAX_UNFOLDED_CHARS, load_yaml, problem_of
+from rag_resources.core.yaml_text import load_yaml, problem_of
 from rag_resources.languages.messages import Text, _
 
 
@@ -65,31 +65,6 @@ def test_what_stands_inside_itself_is_named_by_its_line(text: str) -> None:
     assert caught.value.problem_mark.line == 1
 
 
-@pytest.mark.parametrize(("last", "fits"), [(998, True), (999, False)])
-def test_a_node_counts_one_and_its_characters_each_time_it_is_used(last: int, fits: bool) -> None:
-    """A list, a thousand characters less one 999 times, and the rest of a million."""
-    text = "[" + ", ".join(["&a " + "x" * 999, *["*a"] * 998, "y" * last]) + "]"
-    assert MAX_UNFOLDED_CHARS == 1 + 999 * 1_000 + (1 + 998)
-    if fits:
-        assert len(load_yaml(text)) == 1_000
-    else:
-        with pytest.raises(yaml.MarkedYAMLError):
-            load_yaml(text)
-
-
-def test_a_number_too_long_for_python_is_told_as_a_limit() -> None:
-    with pytest.raises(
-        yaml.YAMLError, match=_("a value does not fit its tag, is too long or too deep")
-    ):
-        load_yaml("9" * 5_000)
-
-
-def test_who_asks_sees_the_nodes_before_they_become_values() -> None:
-    seen: list[yaml.Node] = []
-    assert load_yaml("a: 1", prepare=seen.append) == {"a": 1}
-    assert [type(node) for node in seen] == [yaml.MappingNode]
-
-
 @pytest.mark.parametrize(
     ("text", "line", "column", "remedy"),
     [
@@ -131,11 +106,3 @@ def test_what_is_no_yaml_is_named_with_its_place_and_remedy(
         load_yaml(text)
     told = _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
     assert problem_of(caught.value) == f"{told}: {remedy}"
-
-
-def test_an_error_without_a_known_remedy_has_its_place() -> None:
-    with pytest.raises(yaml.MarkedYAMLError) as caught:
-        load_yaml("a: *b\n")
-    assert problem_of(caught.value) == _("is not valid YAML (line {line}, column {column})").format(
-        line=1, column=4
-    )
