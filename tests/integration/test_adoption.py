@@ -17,14 +17,11 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.errors import (
-    DatabaseNotReadyError,
-    DatabaseUnavailableError,
     InvalidParameterError,
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import TimeWindow
-from rag_resources.database import migrations
 from rag_resources.database.binaries import find_binaries
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -303,13 +300,6 @@ def test_vectors_of_another_model_are_refused(
     assert stored(small) == {}
 
 
-def test_a_database_without_old_vectors_says_so(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    with pytest.raises(InvalidParameterError, match="no tiene la columna «embedding»"):
-        adopt_vectors(database, embedder, EVER)
-
-
 # --- While it goes on writing -------------------------------------------------------------------
 
 
@@ -385,41 +375,3 @@ def test_the_old_application_writes_all_the_time(small: str) -> None:
         rows = fetch(small, "SELECT id, content FROM notes")
         assert dict(rows) == {note: text or "" for note, text in application.notes.items()}
         assert covered == {note for note, text in rows if not is_blank(text)}
-
-
-def test_waiting_for_the_old_applications_transaction_ends(
-    small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A migration that waits for the table would block everybody, so it gives up and says why."""
-    monkeypatch.setattr(migrations, "TABLE_TIMEOUT_S", 1)
-    before = fingerprint(small)
-    with psycopg.connect(small) as application:
-        application.execute("SELECT count(*) FROM notes")
-        with pytest.raises(DatabaseUnavailableError, match="No se ha cambiado nada"):
-            migrate(small)
-    assert fingerprint(small) == before
-    assert migrate(small)
-
-
-@pytest.mark.parametrize(
-    ("around", "named"),
-    [
-        ("CREATE VIEW days AS SELECT created_at::date FROM notes", "view days"),
-        (
-            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';"
-            "CREATE TRIGGER stamped BEFORE UPDATE OF created_at ON notes"
-            " FOR EACH ROW EXECUTE FUNCTION f()",
-            "trigger stamped",
-        ),
-    ],
-)
-def test_what_keeps_a_time_from_becoming_one_with_a_zone_is_named(
-    create_database: CreateDatabase, around: str, named: str
-) -> None:
-    """A view or trigger over a `timestamp`: nothing is changed until it is out of the way."""
-    url = create_database()
-    fetch(url, "CREATE TABLE notes (id uuid PRIMARY KEY, content text, created_at timestamp)")
-    fetch(url, around)
-    with pytest.raises(DatabaseNotReadyError, match=f"hay timestamp without.*{named}"):
-        migrate(url)
-    assert fetch(url, "SELECT to_regclass('chunks')") == [(None,)]

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-import dagster as dg
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from rag_assets.serving.answer_log import build_answer_log_asset
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
 from rag_resources.core.answer_log import LoggedAnswer, Outcome, Verdict
@@ -20,9 +18,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.deletion import delete_notes
-from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
-from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from rag_resources.store.answers import insert_answers
 from rag_resources.store.notes import note_id, upsert_notes
@@ -108,22 +104,6 @@ def test_an_answer_is_stored_with_its_ranges_and_shown_again(
     assert (edited.state, edited.text) == ("edited", None)
 
 
-@pytest.mark.parametrize(("kept", "is_named", "is_quoted"), [("none", 0, 0), ("all", 1, 1)])
-def test_the_setting_says_which_texts_are_kept(
-    opened: Callable[..., Application],
-    database: Database,
-    note: UUID,
-    kept: str,
-    is_named: bool,
-    is_quoted: bool,
-) -> None:
-    app = opened(ANSWER_LOG_TEXT=kept)
-    asked = ask(app)
-    app.answer_log.show(asked.answer_id)
-    stored = everything(database)
-    assert (QUESTION in stored, COST in stored) == (is_named, is_quoted)
-
-
 def test_property_51_no_stored_answer_keeps_the_text_of_a_deleted_note(
     opened: Callable[..., Application], database: Database, note: UUID
 ) -> None:
@@ -199,43 +179,6 @@ def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
         with pytest.raises(InvalidParameterError) as error:
             log.give_feedback(**arguments)  # type: ignore[arg-type]
         assert error.value.msgid == message.msgid
-
-
-@pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
-def test_the_asset_tells_the_figures_of_a_month(
-    opened: Callable[..., Application], database_url: str, note: UUID
-) -> None:
-    app = opened(FIRST_MONTH=f"{datetime.now(UTC):%Y-%m}")
-    app.golden.import_rows(
-        [
-            {
-                "query": QUESTION,
-                "relevantNoteIds": [str(note)],
-                "expectedAnswer": "415",
-                "category": "factual",
-                "difficulty": 1,
-            }
-        ],
-        name="x",
-        origin="x",
-        replace=False,
-    )
-    app.answer_log.give_feedback(ask(app).answer_id, "up")
-    ask(app, "¿xilófono?")
-    app.answer_writer.flush()
-    settings = load_settings()
-    with dg.DagsterInstance.ephemeral() as instance:
-        run = dg.materialize(
-            [build_answer_log_asset(settings)],
-            resources={"rag": RagResource(settings=settings)},
-            instance=instance,
-            partition_key=f"{settings.first_month}-01",
-        )
-        (made,) = run.asset_materializations_for_node("answer_log")
-    told = {name: value.value for name, value in made.metadata.items()}
-    counted = [told[label(field)] for field in ("questions", "miss_rate", "thumbs_up")]
-    assert counted == [2, 0.5, 1]
-    assert "| 1 | 1 | 0 | 0 |" in told[label("outcomes")]
 
 
 def logged(days: int = 0) -> LoggedAnswer:

@@ -1,9 +1,7 @@
 """Answers of a language model while they are written, with a real server of each protocol."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -14,8 +12,6 @@ from rag_resources.answers.language_model import (
     LanguageModelAnswerer,
     StoredAnswer,
     Writing,
-    stored_from_bytes,
-    stored_to_bytes,
 )
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.errors import ProviderUnavailableError
@@ -27,7 +23,6 @@ from tests.embedders import HashEmbedder
 from tests.language_models import ScriptedModel, answerer_of, reply
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
-from tests.waiting import wait_until
 
 QUESTION = "¿Cuánto pide el taller?"
 FIRST = "El taller pide 415 euros por la dirección."
@@ -70,18 +65,6 @@ def test_a_sentence_comes_before_the_next_is_written(
     assert server.silences_over == 0
 
 
-def test_a_client_that_leaves_ends_the_models_work(
-    server: Server, chat: OllamaChat | OpenAIChat
-) -> None:
-    server.inject(Fault.STALL, seconds=60)
-    sentences, _ = write_answer(QUESTION, PASSAGES, answerer_of(chat))
-    assert next(sentences).text == FIRST
-    assert server.open_connections == 1
-    sentences.close()
-    wait_until(lambda: server.open_connections == 0)
-    assert server.silences_over == 0
-
-
 @pytest.mark.parametrize("fault", [Fault.CUT, Fault.BROKEN, Fault.UNFINISHED])
 def test_a_cut_connection_says_what_was_kept(
     server: Server, chat: OllamaChat | OpenAIChat, fault: Fault
@@ -105,17 +88,6 @@ def test_an_answer_that_is_too_long_is_cut_and_says_so(
     assert texts(list(sentences)) == [FIRST, SECOND]
     assert telling.failure is not None
     assert "500 tokens" in telling.failure
-
-
-def test_people_get_a_warmer_answer_of_at_most_500_tokens(
-    server: Server, chat: OllamaChat | OpenAIChat
-) -> None:
-    answerer_of(chat, temperature=0.3).answer(QUESTION, PASSAGES)
-    answerer_of(chat).answer(QUESTION, PASSAGES)
-    bodies: list[dict[str, Any]] = [request.body for request in server.requests]
-    told = [body.get("options", body) for body in bodies]
-    assert [own["temperature"] for own in told] == [0.3, 0.0]
-    assert all(own.get("max_tokens", 500) == 500 for own in told)
 
 
 def test_what_is_dropped_is_counted_and_what_is_marked_cites_the_whole_passage() -> None:
@@ -151,51 +123,3 @@ def test_the_same_question_over_the_same_passages_is_asked_once() -> None:
     assert not ask("¿Cuánto pide Andreu?").is_cached
     assert not ask(passages=[*PASSAGES, SourcePassage("Cenamos.")]).is_cached
     assert len(model.calls) == 3
-
-
-def test_only_complete_answers_are_kept(server: Server, chat: OllamaChat | OpenAIChat) -> None:
-    cache: MemoryCache[StoredAnswer] = MemoryCache(WRITTEN_ANSWERS)
-    answerer = LanguageModelAnswerer(chat, SupportChecker(HashEmbedder), stored=cache)
-    server.inject(Fault.CUT, times=1)
-    with pytest.raises(ProviderUnavailableError):
-        answerer.answer(QUESTION, PASSAGES)
-    with closing(answerer.stream(QUESTION, PASSAGES)) as left:
-        next(left)
-    assert cache.statistics.size == 0
-    kept = answerer.answer(QUESTION, PASSAGES)
-    assert cache.statistics.size == 1
-    assert answerer.answer(QUESTION, PASSAGES) == kept
-    assert len(server.requests) == 3
-
-
-def test_a_kept_answer_is_the_same_after_it_was_stored() -> None:
-    model = ScriptedModel(BOTH)
-    sentences = tuple(answerer_of(model).stream(QUESTION, PASSAGES))
-    stored = StoredAnswer(sentences, Writing(dropped=1))
-    assert stored_from_bytes(stored_to_bytes(stored)) == stored
-
-
-def test_answers_may_be_written_side_by_side(server: Server, chat: OllamaChat | OpenAIChat) -> None:
-    found: dict[int, list[str]] = {}
-
-    def work(index: int) -> None:
-        found[index] = texts(list(answerer_of(chat).stream(QUESTION, PASSAGES)))
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {index: [FIRST, SECOND] for index in range(4)}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"context_tokens": 500}, {"keep_unsupported": True}, {"temperature": 0.3}],
-)
-def test_an_answerer_is_named_after_everything_that_changes_its_answers(
-    change: dict[str, Any],
-) -> None:
-    model = ScriptedModel(BOTH)
-    assert answerer_of(model, **change).name != answerer_of(model).name
-    assert answerer_of(model, language="en").name != answerer_of(model).name

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import openai
@@ -99,13 +99,6 @@ def problem(response: httpx.Response, status: HTTPStatus) -> dict[str, Any]:
     assert isinstance(read["details"], list)
     assert "Traceback" not in response.text
     return read
-
-
-def test_filters_are_in_camel_case(api: ApiServer) -> None:
-    body = SEARCH | {"filters": {"tags": ["diario"], "createdFrom": "2025-01-01", "noteIds": []}}
-    assert api.client.post("/v1/retrieve", json=body).status_code == HTTPStatus.OK
-    body["filters"] = {"createdUntil": "2020-01-01"}
-    assert api.client.post("/v1/retrieve", json=body).json()["results"] == []
 
 
 RESULT = {"chunkId", "noteId", "externalId", "content", "expandedContent", "score"}
@@ -333,44 +326,6 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
         assert "gpt-9" in problem(raised.value.response, HTTPStatus.NOT_FOUND)["details"][0]
 
 
-@pytest.mark.parametrize("path", ["/v1/golden-dataset", "/api/golden-dataset"])
-def test_golden_questions_are_added_changed_exported_imported_and_deleted(
-    api: ApiServer, path: str
-) -> None:
-    entry = {
-        "query": f"{QUESTION} ({path})",
-        "relevantNoteIds": [str(note_id("default", "notes", "furgo"))],
-        "expectedAnswer": "415 euros",
-        "category": "factual",
-        "difficulty": 1,
-    }
-    made = api.client.post(path, json=entry)
-    assert made.status_code == HTTPStatus.CREATED
-    one = f"{path}/{made.json()['id']}"
-    changed = api.client.patch(one, json={"difficulty": 3}).json()
-    assert changed["difficulty"] == api.client.get(one).json()["difficulty"] == 3
-    exported = api.client.get(f"{path}/export").json()
-    assert api.client.delete(one).status_code == HTTPStatus.NO_CONTENT
-    problem(api.client.get(one), HTTPStatus.NOT_FOUND)
-    assert api.client.get(path).json()["total"] == 0
-    imported = api.client.post(f"{path}/import?replace=true", json=exported).json()
-    assert imported["total"] == 1
-    assert api.client.get(f"{path}/export").json() == exported
-    wrong = {"entries": [entry | {"difficulty": 9}]}
-    details = problem(api.client.post(f"{path}/import", json=wrong), HTTPStatus.BAD_REQUEST)
-    assert any("difficulty" in line for line in details["details"])
-    api.client.delete(one)
-
-
-def test_evaluations_are_listed_and_an_unknown_one_is_not_there(api: ApiServer) -> None:
-    assert api.client.get("/v1/evaluations").json() == {"evaluations": []}
-    assert api.client.get("/api/retrieve/metrics?configHash=x&limit=1").json() == {
-        "evaluations": []
-    }
-    problem(api.client.get(f"/v1/evaluations/{uuid4()}"), HTTPStatus.NOT_FOUND)
-    problem(api.client.get("/v1/evaluations?limit=0"), HTTPStatus.BAD_REQUEST)
-
-
 def unknown_metrics(numbers: str) -> set[str]:
     """The metrics of the dashboard and of the alerts that are not among the numbers."""
     folder = ROOT / "deploy" / "monitoring"
@@ -387,22 +342,6 @@ def unknown_metrics(numbers: str) -> set[str]:
     return named - known
 
 
-def test_readers_judge_answers_and_citations(api: ApiServer) -> None:
-    answer = api.client.post("/v1/answers", json=SEARCH).json()
-    one = {"answerId": answer["answerId"], "verdict": "down"}
-    given = api.client.post("/v1/feedback", json=one | {"citation": 1, "comment": "de otro"})
-    assert given.json() == one | {"citation": 1, "comment": "de otro"}
-    assert (
-        api.client.post("/v1/feedback", json=one | {"verdict": "up"}).status_code == HTTPStatus.OK
-    )
-    problem(
-        api.client.post("/v1/feedback", json=one | {"answerId": str(uuid4())}), HTTPStatus.NOT_FOUND
-    )
-    for wrong in ({"verdict": "maybe"}, {"citation": 99}, {"comment": "x" * 100_000}):
-        refused = api.client.post("/v1/feedback", json=one | wrong)
-        assert refused.status_code in {400, 413}, refused.text
-
-
 def test_health_numbers_and_documentation(api: ApiServer) -> None:
     assert api.client.get("/healthz").json() == {"status": "ok"}
     assert "not_warm" not in api.log.read_text("utf-8")
@@ -416,29 +355,6 @@ def test_health_numbers_and_documentation(api: ApiServer) -> None:
     page = api.client.get("/docs").text
     assert "/v1/retrieve" in page
     assert "//cdn" not in page
-
-
-def test_the_calls_of_the_documentation_work(api: ApiServer, tmp_path: Path) -> None:
-    """Each `curl` of docs/http.md, with what the page shows of its answer."""
-    page = (ROOT / "docs" / "http.md").read_text("utf-8")
-    calls = re.findall(r"```console\n\$ (curl .*?)\n(\S[^\n]*)?\n?```", page, re.DOTALL)
-    assert len(calls) > 4
-    (tmp_path / "acta.md").write_text("# Acta\n\nSe arregla el ascensor.\n", "utf-8")
-    golden = {
-        "query": QUESTION,
-        "relevantNoteIds": [str(note_id("default", "notes", "furgo"))],
-        "expectedAnswer": COST,
-        "category": "factual",
-        "difficulty": 1,
-    }
-    api.client.post("/v1/golden-dataset", json=golden)
-    for call, shown in calls:
-        command = call.replace("http://127.0.0.1:8000", api.url)
-        done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path
-        )
-        assert '"status":4' not in done.stdout, (call, done.stdout)
-        assert (shown or "").strip("…") in done.stdout, call
 
 
 def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
@@ -460,14 +376,6 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
     )
     assert done.returncode == 0, done.stdout[-5_000:]
     assert "Tested: 40" in done.stdout
-
-
-def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> None:
-    headers = {"x-request-id": "mi-peticion-1"}
-    response = api.client.post("/v1/retrieve", json=SEARCH, headers=headers)
-    assert response.headers["x-request-id"] == "mi-peticion-1"
-    wait_until(lambda: "mi-peticion-1" in api.log.read_text("utf-8"))
-    assert QUESTION not in api.log.read_text("utf-8")
 
 
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,25 +40,6 @@ def test_a_text_that_cannot_be_stored_is_refused(
     assert any(line.startswith(field) for line in problem(refused, BAD)["details"])
 
 
-def test_parameters_that_cannot_be_stored_are_refused(api: ApiServer) -> None:
-    for path in ("/v1/evaluations?configHash=%00", "/v1/documents/%00", "/v1/tags?limit=%00"):
-        refused = api.client.get(path)
-        assert refused.status_code in (BAD, HTTPStatus.NOT_FOUND), refused.text
-
-
-@pytest.mark.parametrize("form", [{"title": "a\x00"}, {"metadata": '{"a": "\\ud800"}'}])
-def test_an_upload_that_cannot_be_stored_is_refused(api: ApiServer, form: dict[str, Any]) -> None:
-    sent = api.client.post("/v1/documents", files={"file": ("a.md", b"# A\n")}, data=form)
-    (name,) = form
-    assert problem(sent, BAD)["details"][0].startswith(f"{name}:")
-    assert api.client.get("/v1/documents").json()["total"] == 0
-
-
-def test_a_body_that_is_too_deep_is_explained(api: ApiServer) -> None:
-    refused = api.client.post("/v1/retrieve", content="[" * 20_000, headers=JSON)
-    assert problem(refused, BAD)["details"]
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -87,8 +67,3 @@ def test_the_page_of_the_server_itself_is_answered(api: ApiServer) -> None:
 def test_what_a_proxy_passes_on_needs_a_key(api: ApiServer, header: str) -> None:
     told = api.client.get("/v1/tags", headers={header: "127.0.0.1"})
     problem(told, HTTPStatus.UNAUTHORIZED)
-
-
-def test_keyless_mode_can_be_switched_off(url: str, tmp_path: Path) -> None:  # noqa: F811
-    with serving(tmp_path, url, API_OPEN="false") as closed:
-        problem(closed.client.get("/v1/tags"), HTTPStatus.UNAUTHORIZED)

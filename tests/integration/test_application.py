@@ -36,18 +36,6 @@ def application(
     return made
 
 
-def test_loading_a_model_takes_no_time_of_the_first_retrieval(
-    application: Application, ollama: OllamaServer
-) -> None:
-    """It may take longer than the whole retrieval may."""
-    ollama.inject(Fault.SLOW, times=1, path="/api/embed", seconds=1.5 * DEADLINE_MS / 1000)
-    response = application.retrieve(
-        "gata", configuration="hybrid", overrides={"model": MODEL}
-    ).response
-    assert response.degraded == ()
-    assert response.latency_ms < DEADLINE_MS
-
-
 def test_loading_a_model_costs_no_question_of_an_evaluation_its_vectors(
     application: Application, ollama: OllamaServer
 ) -> None:
@@ -66,22 +54,6 @@ def test_loading_a_model_costs_no_question_of_an_evaluation_its_vectors(
     (outcome,) = evaluation.outcomes
     assert (outcome.degraded, outcome.error) == ((), None)
     assert evaluation.summary.metrics["hit_rate_at_1"] == 1
-
-
-def test_each_model_is_loaded_once(application: Application, ollama: OllamaServer) -> None:
-    """Also one that did not answer: a retrieval says so itself."""
-    ollama.inject(Fault.STATUS, times=1, path="/api/embed", status=400)
-    before = len(ollama.requests_to("/api/embed"))
-    questions = ("gata", "perro", "tren")
-    for question in questions:
-        application.retrieve(question, overrides={"model": MODEL})
-    assert len(ollama.requests_to("/api/embed")) == before + 1 + len(questions)
-
-
-def test_words_alone_load_no_model(application: Application, ollama: OllamaServer) -> None:
-    before = len(ollama.requests)
-    application.retrieve("gata", configuration="fulltext")
-    assert len(ollama.requests) == before
 
 
 def test_before_the_first_promotion_the_default_serves(application: Application) -> None:

@@ -1,7 +1,7 @@
 """`rag ask`: sentences with citations that hold in the notes."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +11,7 @@ import pytest
 
 from rag_resources.answers.answerers import QuotationAnswerer, Telling, write_answer
 from rag_resources.answers.citing import cite, passages_of
-from rag_resources.application import open_application
-from rag_resources.core.answers import Answer, CitedSentence, Source
+from rag_resources.core.answers import Answer, CitedSentence
 from rag_resources.core.citations import AnswerSentence
 from rag_resources.core.errors import (
     DeadlineExceededError,
@@ -22,17 +21,12 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
 from tests.language_models import ScriptedModel, answerer_of, reply
-from tests.ollama_server import Fault
-from tests.openai_server import OpenAIServer
-from tests.waiting import wait_until
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección 🛠. Cenamos\nsopa caliente."
@@ -108,15 +102,6 @@ def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
     assert citation == replace(citation, prefix="", suffix=""), "one range is one citation"
 
 
-def test_a_sentence_over_two_lines_is_shown_on_one_and_cited_as_it_stands(
-    database: Database, note: UUID
-) -> None:
-    (sentence,) = cited(database, extracted("¿Cenamos sopa?", note).sentences, note)
-    citation = sentence.citations[0]
-    assert sentence.text == "Cenamos sopa caliente."
-    assert CONTENT[citation.start : citation.end] == "Cenamos\nsopa caliente."
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -133,15 +118,6 @@ def test_what_a_note_no_longer_says_is_not_cited(
     with database.transaction() as connection:
         connection.execute(change)
     assert cited(database, answer.sentences, note) == []
-
-
-def test_each_range_that_supports_a_sentence_is_cited(database: Database, note: UUID) -> None:
-    first, second = (
-        Span(CONTENT.index(own), CONTENT.index(own) + len(own)) for own in (COST, "Llovió")
-    )
-    sentence = CitedSentence("Pide 415 euros.", 1, first, (Source(1, second),))
-    (shown,) = cited(database, [sentence], note)
-    assert [CONTENT[own.start : own.end] for own in shown.citations] == [COST, "Llovió"]
 
 
 @pytest.mark.parametrize(
@@ -250,92 +226,3 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert (
         english.out.strip() == "I found no relevant information in your notes about this question."
     )
-
-
-@pytest.fixture
-def model_server() -> Iterator[OpenAIServer]:
-    """An OpenAI-compatible server that answers with a sentence of the note and one of its own."""
-    found = reply((COST, [1]), ("Cenamos sopa caliente y después hablamos de todo eso.", [1]))
-    with OpenAIServer(answers=lambda *_: found, key="sk-buena") as running:
-        yield running
-
-
-@pytest.mark.parametrize("option", ["--stream", "--no-stream", "--json"])
-def test_the_command_asks_a_model_and_tells_what_goes_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    database_url: str,
-    note: UUID,
-    model_server: OpenAIServer,
-    option: str,
-) -> None:
-    """One sentence is checked and shown, the other is dropped; each failure says what to do."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, LLM_MODEL="openai:llama3.2")
-    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-buena")
-
-    def ask(question: str = QUESTION) -> Outcome:
-        options = ("--set", "retrievers.semantic.weight=0", "--config", "fulltext", option)
-        return call_rag(monkeypatch, capsys, "ask", question, *options)
-
-    answered = ask()
-    assert answered.code == 0, answered.err
-    if option == "--json":
-        told = answered.json
-        assert [own["text"] for own in told["sentences"]] == [COST]
-        assert told["metadata"]["model"] == "openai:llama3.2"
-        assert told["metadata"]["droppedSentences"] == 1
-        assert told["metadata"]["tokensUsed"]["prompt"] > 0
-        assert told["answerer"].startswith("openai:llama3.2 answer-")
-    else:
-        assert answered.out.splitlines()[0] == f"{COST} ¹"
-        assert "tokens: " in answered.out
-
-    model_server.inject(Fault.CUT)
-    cut = ask("¿Cuánto pide hoy el taller?")
-    assert cut.code == 1
-    assert COST in cut.out
-    assert "La respuesta se cortó" in (cut.json["error"] if option == "--json" else cut.err)
-
-    model_server.heal()
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-mala")
-    refused = ask("¿Cuánto pide el taller hoy?")
-    assert refused.code == 0
-    assert COST in refused.out
-    assert "OPENAI_API_KEY" in refused.out + refused.err
-    assert "sk-mala" not in refused.out + refused.err
-
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-buena")
-    monkeypatch.setenv("LLM_MODEL", "openai:no-existe")
-    assert "no tiene el modelo no-existe" in (missing := ask()).out + missing.err
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    dead = ask()
-    assert dead.code == 0
-    assert "no responde. Comprueba" in dead.out + dead.err
-
-
-def test_who_leaves_an_answer_ends_the_models_work(
-    database_url: str, note: UUID, tmp_path: Path, model_server: OpenAIServer
-) -> None:
-    """The server falls silent after the first sentence, and is left at once."""
-    model_server.inject(Fault.STALL, seconds=60)
-    settings = load_settings(
-        rag_home=tmp_path,
-        database_url=database_url,
-        llm_model="openai:llama3.2",
-        openai_base_url=model_server.base_url,
-        openai_api_key="sk-buena",
-    )
-    with open_application(settings) as application:
-        events = application.answers.stream(
-            QUESTION,
-            configuration="fulltext",
-            overrides={"retrievers": {"semantic": {"weight": 0}}},
-        )
-        first = next(events)
-        assert isinstance(first, AnswerSentence)
-        assert first.text == COST
-        events.close()
-        wait_until(lambda: model_server.open_connections == 0)
-    assert model_server.silences_over == 0

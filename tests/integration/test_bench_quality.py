@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench_quality import main
-from benchmarks.squad import read_squad
 
 TOPICS = {
     "la insulina": "La insulina se guarda en la nevera y se estropea con el calor.",
@@ -58,22 +57,3 @@ def test_every_configuration_is_measured_with_every_note_length(
     assert "| fulltext | – | 1.000 .610–1.000 |" in tables
     assert tables.count("| hybrid_windows | ") == 2
     assert "Failed or answered in part: 0." in tables
-
-
-def test_an_answer_is_where_its_note_says(question_set: Path) -> None:
-    """Also if its paragraph is not the first of its note; a question asked twice is one."""
-    document = json.loads(question_set.read_text("utf-8"))
-    paragraphs = document["data"][0]["paragraphs"]
-    paragraphs.append(paragraphs[0])
-    question_set.write_text(json.dumps(document), "utf-8")
-    for per_note in (1, 3, 7):
-        found = read_squad(question_set, paragraphs_per_note=per_note)
-        contents = {note.external_id: note.content for note in found.notes}
-        assert len(found.questions) == len(TOPICS)
-        assert len(found.questions[0].places) == 2
-        for question in found.questions:
-            for note, start, text in question.places:
-                assert contents[note][start : start + len(text)] == text
-    drawn = [read_squad(question_set, paragraphs_per_note=1, questions=2) for _ in range(2)]
-    assert drawn[0].questions == drawn[1].questions
-    assert len(drawn[0].questions) == 2

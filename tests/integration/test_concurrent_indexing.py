@@ -148,21 +148,6 @@ def test_runs_of_one_month_at_once_do_everything_once(corpus: Corpus, round_: in
     assert_complete(corpus)
 
 
-@pytest.mark.parametrize("round_", range(5))
-def test_vector_indexes_are_built_once_by_several_runs(corpus: Corpus, round_: int) -> None:
-    """They neither deadlock nor drop an index that another is building."""
-    add_notes(corpus.database, range(40))
-    index(corpus.database, corpus.embedder)
-
-    def build() -> list[str]:
-        return ensure_vector_indexes(corpus.database, corpus.embedder.info, min_rows=1)
-
-    built = [name for names in together(*[build] * 4) for name in names]
-
-    assert len(built) == len(set(built)) == 2
-    assert corpus.fetch("SELECT indexrelid FROM pg_index WHERE NOT indisvalid") == []
-
-
 # --- What another run has in hand ---------------------------------------------------------------
 
 

@@ -173,15 +173,6 @@ def test_every_statement_has_what_remains(direct: Database) -> None:
     assert 10_000 < rest <= more_than_there_is <= second
 
 
-def test_part_that_takes_too_long_says_so_where_it_happens(direct: Database) -> None:
-    deadline = after(60_000)
-    with direct.snapshot(deadline) as connection:
-        with pytest.raises(DatabaseTimeoutError), connection.within(after(200)):
-            connection.execute(ENDLESS)
-        assert not deadline.expired
-        assert not connection.closed
-
-
 def test_limit_survives_a_commit_inside(direct: Database) -> None:
     with direct.transaction(after(60_000)) as connection:
         with connection.within(after(10_000)):
@@ -218,47 +209,6 @@ def test_expired_deadline_sends_nothing(direct: Database) -> None:
         assert connection.execute("SELECT 2").fetchone() == (2,)
 
 
-def test_a_snapshot_leaves_the_next_one_its_prepared_statements(direct: Database) -> None:
-    """Planning is a third of a question: a plan is kept from one to the next."""
-    query = "SELECT relname FROM pg_class WHERE oid = %s"
-    for __ in range(20):
-        with direct.snapshot(after(60_000)) as connection:
-            connection.execute(query, (1259,))
-    with direct.snapshot(after(60_000)) as connection:
-        kept = connection.execute(
-            "SELECT generic_plans > 0 AS planned_once FROM pg_prepared_statements "
-            "WHERE statement LIKE 'SELECT relname %'"
-        ).fetchall()
-
-    assert kept == [(True,)]
-
-
-def test_commit_is_kept_and_a_time_out_is_not(direct: Database) -> None:
-    with direct.transaction(after(60_000)) as connection:
-        connection.execute("CREATE TABLE kept (n int)")
-        connection.execute("INSERT INTO kept VALUES (1)")
-    too_late = "INSERT INTO kept SELECT 2 FROM pg_sleep(30) RETURNING n"
-    with pytest.raises(DatabaseTimeoutError):
-        run(direct, too_late, after(300), "transaction")
-
-    assert run(direct, "SELECT sum(n) FROM kept") == 1
-
-
-def test_odd_state_is_not_passed_on(direct: Database) -> None:
-    pid = backend(direct)
-    with direct.transaction() as connection:
-        connection.rollback()
-        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-        connection.autocommit = True
-        connection.execute("SET statement_timeout = 1234")
-
-    with direct.transaction() as connection:
-        assert connection.info.backend_pid == pid
-        assert not connection.autocommit
-        assert limit_ms(connection) == 600_000
-        assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
-
-
 @pytest.mark.parametrize("moment", ["first statement", "later statement", "commit"])
 def test_stalled_network_does_not_hold_the_caller(
     proxied: Database, proxy: TcpProxy, observer: Observer, moment: str
@@ -289,28 +239,6 @@ def test_stalled_network_does_not_hold_the_caller(
     assert pid not in observer.backends()
 
 
-def test_what_a_snapshot_read_is_not_lost_at_its_end(proxied: Database, proxy: TcpProxy) -> None:
-    with proxied.snapshot(after(500)) as connection:
-        read = connection.execute("SELECT 1").fetchone()
-        proxy.stall()
-
-    assert read == (1,)
-    proxy.heal()
-    assert run(proxied, "SELECT 2", after(10_000)) == 2
-
-
-def test_part_left_out_by_the_caller_does_not_spoil_the_end(
-    proxied: Database, proxy: TcpProxy
-) -> None:
-    """If the caller ignores the timeout of a step, leaving the snapshot raises nothing."""
-    with proxied.snapshot(after(20_000)) as connection:
-        proxy.stall()
-        with suppress(DatabaseTimeoutError), connection.within(after(200)):
-            connection.execute("SELECT 1")
-        assert connection.closed
-    proxy.heal()
-
-
 def test_server_stops_by_itself_when_its_answer_cannot_arrive(
     proxied: Database, proxy: TcpProxy, observer: Observer, executor: ThreadPoolExecutor
 ) -> None:
@@ -322,21 +250,6 @@ def test_server_stops_by_itself_when_its_answer_cannot_arrive(
     with pytest.raises(DatabaseTimeoutError):
         running.result(GENEROUS_S)
     wait_until(lambda: not observer.is_running(), seconds=GENEROUS_S)
-
-
-def test_stall_while_a_connection_is_checked(proxied: Database, proxy: TcpProxy) -> None:
-    """A dead connection in the pool delays no caller, with or without a deadline."""
-    proxy.stall()
-    for deadline in (after(500), None):
-        started = time.monotonic()
-        with pytest.raises(
-            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
-        ):
-            run(proxied, "SELECT 1", deadline)
-        assert time.monotonic() - started < GENEROUS_S
-
-    proxy.heal()
-    assert run(proxied, "SELECT 1", after(10_000)) == 1
 
 
 def test_dead_connection_costs_a_caller_only_a_part_of_its_time(
@@ -366,18 +279,6 @@ def test_slow_network_works_within_the_deadline_and_trickles_do_not_pass_it(
     assert run(proxied, "SELECT 1", after(10_000)) == 1
 
 
-def test_connection_cut_in_the_middle_of_an_answer(proxied: Database, proxy: TcpProxy) -> None:
-    pid = backend(proxied)
-    proxy.cut_after(200_000)
-
-    with pytest.raises(
-        DatabaseUnavailableError, match=_("Connection error. Please try again later.")
-    ):
-        run(proxied, "SELECT repeat('x', 10000000)", after(60_000))
-
-    assert run(proxied, "SELECT pg_backend_pid()", after(10_000)) != pid
-
-
 def test_connections_cut_in_the_pool_are_not_noticed_by_callers(
     database_url: str, observer: Observer, proxy: TcpProxy
 ) -> None:
@@ -401,26 +302,6 @@ def test_outage_is_told_and_ends_with_it(proxied: Database, proxy: TcpProxy) -> 
 
     proxy.heal()
     assert run(proxied, "SELECT 1") == 1
-
-
-def test_stopped_server(own_server: EmbeddedServer, executor: ThreadPoolExecutor) -> None:
-    """The server stops: a running statement, a caller meanwhile, and a caller afterwards."""
-    observer = Observer(own_server.dsn("rag"))
-    with Database(own_server.dsn("rag"), min_connections=5) as database:
-        running = executor.submit(run, database, ENDLESS, after(20_000))
-        wait_until(observer.is_running)
-        observer.close()
-        own_server.down()
-        with pytest.raises(
-            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
-        ):
-            running.result(GENEROUS_S)
-        with pytest.raises(
-            DatabaseUnavailableError, match=_("Connection error. Please try again later.")
-        ):
-            run(database, "SELECT 1", after(500))
-        own_server.up()
-        assert retried(lambda: run(database, "SELECT 1"), deadline=after(20_000)) == 1
 
 
 def test_restarted_server_is_not_noticed_by_the_next_caller(own_server: EmbeddedServer) -> None:
@@ -452,20 +333,6 @@ def test_exhausted_pool(direct: Database, observer: Observer, executor: ThreadPo
 
     assert waiting.result(GENEROUS_S) == 1
     assert len(observer.backends()) == MAX_CONNECTIONS
-
-
-def test_statistics_of_the_pool(direct: Database) -> None:
-    with direct.transaction():
-        used = direct.statistics()
-    with pytest.raises(DatabaseUnavailableError), direct.transaction() as connection:
-        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-    wait_until(lambda: direct.statistics().connections_opened == 2)
-    final = direct.statistics()
-
-    assert (used.size, used.in_use, used.waiting, used.requests) == (1, 1, 0, 1)
-    assert (final.size, final.in_use, final.waiting, final.requests) == (1, 0, 0, 2)
-    assert (final.connections_lost, final.connections_failed, final.requests_failed) == (1, 0, 0)
-    assert final.wait_ms_avg == 0
 
 
 def test_no_caller_gets_an_answer_of_another(

@@ -1,12 +1,9 @@
 """Evaluations while models are slow or fail over real HTTP."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.errors import (
@@ -26,11 +23,9 @@ from rag_resources.languages.messages import _
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.serving.promotion import judge_serving, promote_best
-from rag_resources.serving.report import read_report, render_report
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import BatchRun
-from rag_resources.store.migration_status import read_migration_status
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import evaluation_of_serving, promote
 from tests.ollama_server import Fault, OllamaServer
@@ -98,17 +93,6 @@ def disturbed(stand: Stand) -> Evaluation:
     made = evaluated(stand)
     stand.ollama.heal()
     return made
-
-
-def test_a_question_slower_than_users_wait_keeps_its_vectors(stand: Stand) -> None:
-    calm = evaluated(stand)
-    pipeline = stand.new_pipeline()
-    pipeline.warm_up(HYBRID)
-    stand.ollama.inject(Fault.SLOW, times=1, path=EMBED, seconds=SLOW_S)
-    slow = evaluate(stand.database, pipeline, "una", HYBRID)
-    assert max(outcome.latency_ms for outcome in slow.outcomes) > DEADLINE_MS
-    assert (slow.summary.degraded_queries, calm.summary.degraded_queries) == (0, 0)
-    assert slow.summary.per_query == calm.summary.per_query
 
 
 def test_questions_that_lost_a_stage_are_asked_again_after_the_others(
@@ -180,18 +164,6 @@ def test_what_serves_is_not_judged_by_a_disturbed_evaluation(stand: Stand) -> No
         assert judge_serving(connection, LENIENT).fallen is None
 
 
-def test_the_report_and_the_status_name_a_disturbed_evaluation(stand: Stand) -> None:
-    evaluated(stand)
-    promote_best(stand.database, NAMED, gate=LENIENT, name="una")
-    disturbed(stand)
-    page = render_report(read_report(stand.database, NAMED, gate=LENIENT))
-    assert "también al repetirlas: 3;" in page
-    with stand.database.snapshot() as connection:
-        status = read_migration_status(connection, (MODEL,), chunking_hash="x")
-    assert status.quality
-    assert status.quality.is_disturbed
-
-
 def test_a_batch_whose_questions_degraded_does_not_start_the_next_and_spends_nothing(
     stand: Stand,
 ) -> None:
@@ -237,41 +209,3 @@ def test_an_experiment_chooses_nothing_by_a_disturbed_evaluation(
     )
     with pytest.raises(DisturbedEvaluationError, match="con «una», la evaluación fue perturbada"):
         run_experiment(stand.database, stand.new_pipeline(), asked, {"una": HYBRID})
-
-
-def test_the_command_says_that_an_evaluation_is_disturbed(
-    stand: Stand,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And how many questions its latencies are of."""
-    from rag_resources.cli.main import app
-
-    (tmp_path / "una.yaml").write_text(
-        f"name: una\ndescription: una\nretrieval: {{model: {MODEL}}}\n", "utf-8"
-    )
-    for name, value in {
-        "DATABASE_URL": database_url,
-        "OLLAMA_HOST": stand.ollama.host,
-        "RAG_CONFIGURATIONS": str(tmp_path),
-        "TENANT": "ana",
-        "NOTE_EMBEDDING_MODEL": NOTE_MODEL,
-        "COLUMNS": "200",
-    }.items():
-        monkeypatch.setenv(name, value)
-    calm = CliRunner().invoke(app, ["evaluate", "una"])
-    assert calm.exit_code == 0, calm.output
-    assert "Medida después, en 3 preguntas" in calm.output
-    assert "perturbada" not in calm.output
-    stand.ollama.inject(Fault.STATUS, path=EMBED)
-    told = CliRunner().invoke(app, ["evaluate", "una", "--fail-under-gate"])
-    assert told.exit_code == 1
-    assert "Control: perturbada" in told.output
-    assert "también al repetirlas: 3;" in told.output.replace("\n", " ")
-    stand.ollama.heal()
-    status = CliRunner().invoke(app, ["status"])
-    assert "perturbada" in status.output
-    as_json = json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
-    [row] = [item for item in as_json["database"]["evaluations"] if item["configuration"] == "una"]
-    assert (row["gate"], row["degradedQueries"]) == ("disturbed", 3)

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +12,6 @@ from rag_resources.documents.deletion import purge_documents
 from rag_resources.documents.uploads import check_upload, keep, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
-from rag_resources.store import document_files
 from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
 from tests.corpus import Corpus
 from tests.integration.test_document_pipeline import HOUSING, TRANSPORT, Stand
@@ -114,40 +112,6 @@ def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
     stand.write("plan.md.yaml", "expiresAt: 2041-01-01\n")
     stand.run()
     assert len(stand.notes()) == 1, "nothing is remembered of what was purged"
-
-
-def test_a_copy_that_another_document_has_now_is_kept(stand: Stand) -> None:
-    """A document had that file once, and is purged."""
-    stand.write("a.txt", HOUSING)
-    stand.run()
-    (first,) = stand.documents()
-    stand.write("a.txt", TRANSPORT)
-    stand.run()
-    stand.write("b.txt", HOUSING)
-    stand.run()
-    expire(stand, first.document_id)
-    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
-
-    (left,) = stand.documents()
-    assert left.title == "b"
-    assert [path.read_text("utf-8") for path in stand.copies()] == [HOUSING]
-
-
-def test_what_lives_longer_by_now_is_not_purged(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its time was changed after the list was made."""
-    document = upload(stand, HOUSING.encode())
-    as_now = document_files.list_expired_documents
-
-    def listed(*given: Any, document_id: UUID | None = None, **options: Any) -> Any:
-        if document_id is None:
-            return [(document, "ana")]
-        return as_now(*given, document_id=document_id, **options)
-
-    monkeypatch.setattr(document_files, "list_expired_documents", listed)
-    assert purge_documents(stand.database, stand.files, grace_hours=0) == 0
-    assert len(stand.documents()) == len(stand.copies()) == 1
 
 
 def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:

@@ -22,8 +22,7 @@ from rag_resources.documents.folder import folder_files
 from rag_resources.documents.review import Concern, Decision, list_reviews, review_document
 from rag_resources.documents.verification import picture_of_page, verify_document
 from rag_resources.files import LocalFiles
-from rag_resources.ingestion.deletion import delete_notes, restore_notes
-from rag_resources.languages.messages import _
+from rag_resources.ingestion.deletion import delete_notes
 from rag_resources.store.document_files import Arrival, lock_documents
 from rag_resources.store.document_list import (
     DocumentDetails,
@@ -34,7 +33,6 @@ from rag_resources.store.document_list import (
     read_details,
     refresh_statuses,
 )
-from rag_resources.store.notes import note_id
 from tests.corpus import ALWAYS, SMALL, Corpus
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 from tests.waiting import wait_until
@@ -156,21 +154,6 @@ def test_a_folder_becomes_notes_that_know_their_place_and_their_metadata(stand: 
     again = stand.run()
     assert again[0].counts == {Arrival.UNCHANGED: 2}
     assert (again[1].documents, again[2].documents) == (0, 0)
-
-
-def test_a_title_has_the_headings_without_the_marks_of_markdown(stand: Stand) -> None:
-    stand.write("manual.md", f"# Manual de la caldera\n\n## Revisión\n\n{HOUSING}")
-    stand.run()
-    (note,) = stand.notes()
-    assert note.title == "manual › Manual de la caldera › Revisión"
-    assert note.content.startswith("# Manual de la caldera")
-
-
-def test_a_heading_that_is_the_title_is_not_repeated_in_it(stand: Stand) -> None:
-    stand.write("revisión anual.md", f"# Revision  Anual\n\n## Caldera\n\n{HOUSING}")
-    stand.run()
-    (note,) = stand.notes()
-    assert note.title == "revisión anual › Caldera"
 
 
 def test_the_same_file_and_the_same_text_are_one_document_with_more_addresses(
@@ -332,28 +315,6 @@ def test_a_deleted_document_leaves_no_text_and_does_not_come_back(stand: Stand) 
     ]
 
 
-def test_a_document_deleted_while_another_copy_of_its_file_arrives_stays_deleted(
-    stand: Stand,
-) -> None:
-    stand.write("plan.txt", HOUSING)
-    stand.run()
-    document_id = stand.find("plan.txt").document_id
-
-    class Interrupted(LocalFiles):
-        """A person deletes the document between the look for deletions and the registration."""
-
-        def write(self, name: str, data: bytes) -> None:
-            """Write, and delete."""
-            super().write(name, data)
-            delete_document(stand.database, stand.files, document_id, tenant="ana")
-
-    stand.write("copia.txt", HOUSING)
-    stand.files = Interrupted(stand.folder.parent / "files")
-    assert [each.location for each in stand.arrive().left_out] == ["copia.txt"]
-    assert stand.documents() == []
-    assert stand.copies() == []
-
-
 def test_a_deletion_waits_for_a_file_of_its_document_that_is_being_registered(
     stand: Stand,
 ) -> None:
@@ -376,40 +337,6 @@ def test_a_deletion_waits_for_a_file_of_its_document_that_is_being_registered(
     assert stand.copies() == []
 
 
-def test_the_copy_of_an_earlier_version_goes_when_the_file_changes(stand: Stand) -> None:
-    stand.write("plan.txt", HOUSING)
-    stand.write("otro.txt", TRANSPORT)
-    stand.run()
-    stand.write("plan.txt", "Ya no hay plan.")
-    stand.arrive()
-    stand.write("plan.txt", "Hay otro plan.")  # The version before was never read.
-    stand.run()
-    assert sorted(path.read_text("utf-8") for path in stand.copies()) == [
-        "Hay otro plan.",
-        TRANSPORT,
-    ]
-    stand.write("plan.txt", TRANSPORT)  # Now both are one document.
-    stand.run()
-    assert [path.read_text("utf-8") for path in stand.copies()] == [TRANSPORT]
-
-
-def test_metadata_outside_the_folder_are_not_read(stand: Stand) -> None:
-    """A sidecar that is a link out of the folder rejects its document."""
-    (stand.folder.parent / "secreto.yaml").write_text("clave: valor")
-    stand.write("plan.txt", HOUSING)
-    (stand.folder / "plan.txt.yaml").symlink_to(stand.folder.parent / "secreto.yaml")
-    (rejected,) = stand.arrive().rejected
-    assert rejected.location == "plan.txt"
-    assert (
-        _(
-            "It is a link to another place, outside the folder, and is not read. Copy into the "
-            "folder what it links to."
-        )
-        in rejected.reason
-    )
-    assert stand.documents() == []
-
-
 def test_a_section_that_a_person_deleted_stays_away(stand: Stand) -> None:
     stand.write("plan.txt", HOUSING)
     stand.run()
@@ -417,19 +344,6 @@ def test_a_section_that_a_person_deleted_stays_away(stand: Stand) -> None:
     stand.write("plan.txt", HOUSING + "  ")
     stand.run()
     assert stand.notes() == []
-
-
-def test_a_restored_section_takes_no_other_ones_number(stand: Stand) -> None:
-    stand.write("plan.md", f"# Vivienda\n\n{HOUSING}\n\n# Transporte\n\n{TRANSPORT}")
-    stand.run()
-    delete_notes(stand.database, [note_id("ana", "docs", "plan.md#vivienda")], reason="")
-    stand.write("plan.md", f"# Transporte\n\n{TRANSPORT}")
-    stand.run()
-    restore_notes(stand.database, ["plan.md#vivienda"], tenant="ana")
-    assert {note.external_id: note.section_index for note in stand.notes()} == {
-        "plan.md#transporte": 0,
-        "plan.md#vivienda": 1,
-    }
 
 
 def test_new_metadata_reach_the_notes_without_reading_anything(stand: Stand) -> None:

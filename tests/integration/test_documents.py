@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
@@ -16,8 +15,6 @@ from rag_resources.core.sections import sections_of
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.documents.workbook import WorkbookReader
-from rag_resources.ingestion.content_source import choose_source
-from rag_resources.settings import load_settings
 from rag_resources.store.documents import (
     delete_document,
     insert_document,
@@ -26,7 +23,6 @@ from rag_resources.store.documents import (
 )
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, SOURCE, START, Corpus
 from tests.office_files import archive, rows, xlsx_parts
 
@@ -191,31 +187,6 @@ def test_a_workbook_is_found_with_its_cells_and_what_changed(database: Database)
     }
 
 
-def test_a_whole_note_stands_on_all_of_its_pages(corpus: Corpus) -> None:
-    notes = WORDS.model_copy(update={"unit": "notes"})
-    (found,) = (
-        each for each in corpus.ask(QUESTION, notes).results if "municipios" in each.content
-    )
-    assert found.place
-    assert [place.page for place in found.place.places] == [1, 2]
-
-
-def test_the_command_shows_the_place(
-    corpus: Corpus,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT="ana")
-    call = ["retrieve", "transporte", "--strategy", "fulltext"]
-    shown = call_rag(monkeypatch, capsys, *call).out
-    assert "pág. 2 · " in shown
-    assert shown.count("Plan › Transporte") == 1, "the title of a section has its headings"
-    written = call_rag(monkeypatch, capsys, *call, "--json").json
-    assert written["results"][0]["metadata"]["place"]["headings"] == ["Plan", "Transporte"]
-
-
 def test_an_edited_note_stands_nowhere_until_it_is_written_anew(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         connection.execute(
@@ -230,22 +201,6 @@ def test_an_edited_note_stands_nowhere_until_it_is_written_anew(corpus: Corpus) 
     assert found[first] is None
     spans = corpus.fetch("SELECT DISTINCT note_id FROM note_spans")
     assert [row.note_id for row in spans] == [second]
-
-
-def test_a_page_written_again_keeps_what_stands_in_it_and_its_failure_once(
-    corpus: Corpus,
-) -> None:
-    before = corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char")
-    with corpus.database.transaction() as connection:
-        read = [PAGES[2], PageFailure(3, "STILL_UNREADABLE")]
-        write_pages(connection, document(corpus), read, reader=LineReader())
-    assert corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char") == before
-    failures = corpus.fetch("SELECT page_number, stage, reason FROM document_failures")
-    assert [tuple(row) for row in failures] == [(3, "extracting", {"text": "STILL_UNREADABLE"})]
-    pages = corpus.fetch("SELECT page_number, character_count, word_count FROM document_pages")
-    assert {tuple(row) for row in pages} == {
-        (page.number, len(page.text), page.word_count) for page in PAGES.values()
-    }
 
 
 def test_a_section_that_stands_elsewhere_is_refused_and_changes_nothing(corpus: Corpus) -> None:
@@ -283,37 +238,3 @@ def test_a_change_of_places_is_a_new_version_of_the_index(corpus: Corpus, statem
         before = read_index_version(connection, "ana").number
         connection.execute(statement)  # type: ignore[call-overload]
         assert read_index_version(connection, "ana").number > before
-
-
-@pytest.mark.parametrize(
-    ("kept", "is_sample"),
-    [
-        (("sample", "document"), True),
-        (("sample", "document", "own"), False),
-        (("document",), False),
-        ((), True),
-    ],
-)
-def test_the_sample_may_have_documents_beside_it(
-    corpus: Corpus,
-    kept: tuple[str, ...],
-    is_sample: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    """Who tries the product with an upload goes on with the sample; nobody else is given it."""
-    isolate(monkeypatch, tmp_path, TENANT="ana")
-    notes = {
-        "sample": "UPDATE notes SET source = 'sample' WHERE external_id = 'diario'",
-        "own": "INSERT INTO notes (source, external_id, content, tenant_id)"
-        " VALUES ('mias', 'una', 'Una nota.', 'ana')",
-    }
-    with corpus.database.transaction() as connection:
-        if "sample" not in kept:
-            connection.execute("DELETE FROM notes WHERE external_id = 'diario'")
-        if "document" not in kept:
-            connection.execute("DELETE FROM documents")
-        for name in kept:
-            if name in notes:
-                connection.execute(notes[name])
-        assert (choose_source(connection, load_settings()).name == "sample") is is_sample

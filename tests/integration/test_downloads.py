@@ -13,11 +13,9 @@ from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.types import RejectedRecord
 from rag_resources.documents import web as public
-from rag_resources.documents.arrival import ArrivalReport
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.web import WebAddress, web_addresses, web_files
-from tests.command_line import Outcome, call_rag, isolate
-from tests.web_server import Handler, WebServer, cut_after, web_server
+from tests.web_server import WebServer, cut_after, web_server
 
 CONFIG = DownloadConfig(allow_private=True, timeout_s=5)
 TEXT = "El plan promete cien mil viviendas públicas. ".encode() * 400
@@ -86,18 +84,6 @@ def test_a_cut_connection_is_tried_again(
     assert waits == [0.5]
 
 
-def test_a_busy_server_is_asked_again_when_it_says(
-    web: WebServer, tmp_path: Path, waits: list[float]
-) -> None:
-    url = web.put("/a.txt", TEXT)
-    web.fail_first(
-        "/a.txt", lambda h: h.send(429, b"", Retry_After="7"), lambda h: h.send(503, b"")
-    )
-    (found,) = fetch(tmp_path, url)
-    assert isinstance(found, FoundFile)
-    assert waits == [7.0, 1.0]
-
-
 def test_a_failed_file_says_why_and_the_others_go_on(
     web: WebServer, tmp_path: Path, waits: list[float]
 ) -> None:
@@ -131,34 +117,6 @@ def test_what_unpacks_to_too_much_is_stopped(web: WebServer, tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path) -> None:
-    stop = web.answers  # The handler ends with the server.
-
-    def drip(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000000")
-        handler.end_headers()
-        try:
-            while "/drip.txt" in stop:
-                handler.wfile.write(b"x" * 100_000)
-                handler.wfile.flush()
-                handler.connection.settimeout(0.05)
-                try:
-                    handler.connection.recv(1)
-                except TimeoutError:
-                    continue
-                break
-        except OSError:
-            pass
-        handler.close_connection = True
-
-    web.answers["/drip.txt"] = drip
-    config = DownloadConfig(allow_private=True, timeout_s=5, total_s=0.1)
-    (found,) = fetch(tmp_path, web.url("/drip.txt"), config=config)
-    assert "no responde a tiempo" in reason(found)
-    del stop["/drip.txt"]
-
-
 @pytest.mark.parametrize(
     "address",
     [
@@ -183,11 +141,6 @@ def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path)
 )
 def test_addresses_of_the_own_machine_and_network_are_not_public(address: str) -> None:
     assert not public.is_public(ipaddress.ip_address(address))
-
-
-@pytest.mark.parametrize("address", ["93.184.215.14", "2606:4700::1111", "::ffff:93.184.215.14"])
-def test_addresses_of_the_internet_are_public(address: str) -> None:
-    assert public.is_public(ipaddress.ip_address(address))
 
 
 def test_private_addresses_are_refused_before_anything_is_sent(
@@ -261,58 +214,6 @@ def test_a_csv_lists_urls_with_metadata(tmp_path: Path) -> None:
     path.write_text("partido\nverde\n", "utf-8")
     with pytest.raises(InvalidSourceError, match="no tiene la columna «url»"):
         list(web_addresses(str(path)))
-
-
-@pytest.fixture
-def rag(
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Any:
-    """Call `rag` on the test's database, with a list of URLs as the source."""
-    isolate(
-        monkeypatch,
-        tmp_path,
-        DATABASE_URL=database_url,
-        FILES_URL=(tmp_path / "files").as_uri(),
-        DOCUMENTS_SOURCE=str(tmp_path / "urls.csv"),
-        DOWNLOAD__ALLOW_PRIVATE="true",
-    )
-
-    def call(*arguments: str) -> Outcome:
-        return call_rag(monkeypatch, capsys, *arguments)
-
-    return call
-
-
-def arrive(database_url: str) -> ArrivalReport:
-    """What the asset `documents` does."""
-    from rag_resources.application import open_application
-    from rag_resources.settings import load_settings
-
-    with open_application(load_settings()) as application:
-        return application.documents.arrive()
-
-
-def test_what_could_not_be_downloaded_is_listed_with_its_reason_until_it_can(
-    web: WebServer, rag: Any, tmp_path: Path, database_url: str
-) -> None:
-    good, bad = web.put("/good.txt", TEXT, ETag='"1"'), web.url("/late.txt")
-    (tmp_path / "urls.csv").write_text(f"url,partido\n{good},verde\n{bad},azul\n", "utf-8")
-    report = arrive(database_url)
-    assert dict(report.counts) == {"new": 1}
-    assert [each.location for each in report.rejected] == [bad]
-    listed = {each["title"]: each for each in rag("document", "list", "--json").json["documents"]}
-    assert (listed["good"]["status"], listed["late"]["status"]) == ("pending", "failed")
-    assert "responde 404" in rag("document", "show", "late").out
-    assert not list((tmp_path / "home" / "downloads").iterdir())
-    web.put("/late.txt", TEXT.upper())
-    assert dict(arrive(database_url).counts) == {"new": 1, "unchanged": 1}
-    listed = {each["title"]: each for each in rag("document", "list", "--json").json["documents"]}
-    assert listed["late"]["status"] == "pending"
-    assert listed["late"]["metadata"] == {"partido": "azul"}
-    assert dict(arrive(database_url).counts) == {"unchanged": 2}
 
 
 def test_files_are_removed_when_they_were_taken(web: WebServer, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Answers of evaluations on a real index: citations, silence and comparison."""
 
-import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,6 @@ from rag_resources.evaluation.runner import evaluate
 from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.notes import upsert_notes
-from tests.command_line import Outcome, call_rag, isolate
 from tests.corpus import SMALL, SOURCE, Draft
 from tests.evaluated_corpus import SETTINGS, Evaluated
 
@@ -127,28 +124,3 @@ def test_answers_are_compared_over_the_questions_that_both_answered(corpus: Eval
     assert compared.answers.queries == 30
     first = {item.metric: item for item in compared.answers.metrics}["first_citation"]
     assert (first.before, first.after) == (1, pytest.approx(29 / 30))
-
-
-def test_the_commands_tell_of_answers(
-    corpus: Evaluated,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT=SETTINGS.tenant)
-
-    def rag(*options: str | Path) -> Outcome:
-        return call_rag(monkeypatch, capsys, *options)
-
-    first = rag("evaluate", "fulltext", "--json").json
-    assert first["answers"]["answered"] == 30
-    assert first["answers"]["metrics"]["first_citation"]["mean"] == 1
-    assert first["answers"]["silence"]["allowedMisses"] == 0.1
-    assert first["gate"]["citations"] in ("pass", "inconclusive")
-    add_rival(corpus)
-    shown = rag("evaluate", "fulltext")
-    assert "Respuestas: 30 de 30; la primera cita era correcta en 0.967" in shown.out
-    assert re.search(r"Control: .+: precisión de las citas", shown.out)
-    compared = rag("compare", first["evaluationId"][:13], "fulltext")
-    assert "Respuestas (preguntas contestadas en las dos: 30)" in compared.out

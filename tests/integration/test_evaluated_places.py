@@ -1,22 +1,18 @@
 """Places of golden questions in evaluations."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
-from rag_resources.store.comparison import evaluated_questions
-from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.store.golden import write_golden
 from tests.corpus import SMALL, Corpus, Draft
 
 WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
-NOTES = RetrievalConfig(strategy="fulltext", model="openai_hash", unit="notes")
 LONG = (
     "La gata se llama Maite y le gusta el sol de la tarde. "
     "El ascensor de la escalera lleva averiado desde el lunes pasado. "
@@ -79,27 +75,6 @@ def test_places_are_stored_where_they_were_found(corpus: Corpus) -> None:
         {"note": str(stated.note_id), "start": stated.start, "end": stated.end, "similarity": 1}
     ]
     assert unplaced.places == []
-
-
-def test_what_is_judged_without_being_stored_is_what_would_be_stored(corpus: Corpus) -> None:
-    """Figures and questions; one of them names places, the other one none."""
-    ask_about(corpus, place(corpus))
-    evaluation, asked = as_stored(run(corpus))
-    with corpus.database.transaction() as connection:
-        (stored,) = latest_evaluations(connection)
-        read = evaluated_questions(connection, [stored.evaluation_id])[stored.evaluation_id]
-    assert asked == read
-    known = {name: getattr(stored, name) for name in ("evaluation_id", "created_at")}
-    assert replace(evaluation, **known) == stored
-
-
-def test_chunking_anew_moves_no_place(corpus: Corpus) -> None:
-    ask_about(corpus, place(corpus))
-    cut = corpus.fetch("SELECT start_char FROM chunks")
-    corpus.index(ChunkingConfig(max_tokens=40, overlap_tokens=0, min_tokens=0))
-    assert corpus.fetch("SELECT start_char FROM chunks") != cut
-    placed = [each for outcome in run(corpus).outcomes for each in outcome.places]
-    assert [each.is_as_stated for each in placed] == [True]
 
 
 def test_an_edit_moves_a_place_for_the_evaluation_and_its_doubt_is_stored(corpus: Corpus) -> None:

@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
-from rag_resources.core.evidence import EvidenceState, SearchSettings
+from rag_resources.core.evidence import EvidenceState
 from rag_resources.core.gate import GateConfig
 from rag_resources.database.pool import Database
 from rag_resources.serving.rollback import roll_back_to_notes
-from rag_resources.store.chunks import refresh_statistics
 from tests.evaluated_corpus import (
     ASKED,
     BASELINE,
     CANDIDATE,
     NOTES,
-    OTHER,
     STEPS,
     Evaluated,
     counted_is_what_is_there,
@@ -147,41 +145,6 @@ def test_notes_of_other_tenants_neither_count_nor_hide_a_change(corpus: Evaluate
         assert "notas cambiadas: 2 de 60" in evidence.explanation
 
 
-NO_CHANGES = {
-    "nothing": "UPDATE notes SET content = 'x' WHERE FALSE",
-    "other model": "INSERT INTO embedding_models VALUES ('otro', 3, 'test', '1', 0)",
-    "the same again": "UPDATE chunks SET context = context",
-    "there and back": (
-        "UPDATE notes SET title = 'x'; UPDATE notes SET title = ''; "
-        "DELETE FROM chunks WHERE id = note_id; UPDATE notes SET chunked_at = now()"
-    ),
-    "note vectors": "DELETE FROM note_embeddings",
-    "queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
-    """,
-    "how long it took": "UPDATE corpus_statistics SET refreshed_at = now()",
-}
-
-
-def test_what_leaves_everything_as_it_was_leaves_it_current(corpus: Evaluated) -> None:
-    for name, statement in NO_CHANGES.items():
-        with corpus.after(statement) as connection:
-            assert evidence_of(connection).is_current, name
-
-
-def test_copied_rows_count(corpus: Evaluated) -> None:
-    with (
-        corpus.database.transaction() as connection,
-        connection.cursor() as cursor,
-        cursor.copy("COPY notes (tenant_id, content) FROM STDIN") as copy,
-    ):
-        for number in range(NOTES):
-            copy.write_row(("ana", f"Copia {number}"))
-    assert corpus.evidence().state is EvidenceState.STALE
-    assert corpus.counted_is_what_is_there()
-
-
 # --- What the product itself does ----------------------------------------------------------------
 
 
@@ -190,35 +153,6 @@ def test_a_rollback_makes_it_stale_but_not_what_searches_whole_notes(corpus: Eva
     assert corpus.evidence().state is EvidenceState.STALE
     assert "fragmentos" in corpus.evidence().explanation
     assert corpus.evidence(BASELINE).is_current
-
-
-def test_chunking_again_makes_it_stale(corpus: Evaluated) -> None:
-    corpus.index(OTHER)
-    assert corpus.evidence().state is EvidenceState.STALE
-    assert corpus.evidence(BASELINE).is_current
-
-
-def test_rebuilt_word_statistics_make_it_stale(corpus: Evaluated) -> None:
-    """They were those of one note less; rebuilt from the same chunks, nothing changes."""
-    with corpus.database.transaction() as connection:
-        refresh_statistics(connection)
-    assert corpus.evidence().is_current
-    corpus.fetch("DELETE FROM notes WHERE external_id = '50' RETURNING 1")
-    assert corpus.evidence().state is EvidenceState.AGED
-    with corpus.database.transaction() as connection:
-        refresh_statistics(connection)
-    evidence = corpus.evidence()
-    assert evidence.state is EvidenceState.STALE
-    assert "estadísticas de palabras" in evidence.explanation
-
-
-def test_a_model_made_again_under_the_same_name_makes_it_stale(corpus: Evaluated) -> None:
-    """Even with the same vectors: nothing says that they are the same but the vectors."""
-    corpus.make_model_again()
-    evidence = corpus.evidence()
-    assert evidence.state is EvidenceState.STALE
-    assert "modelo" in evidence.explanation
-    assert corpus.counted_is_what_is_there()
 
 
 def test_other_questions_or_fewer_make_it_stale(corpus: Evaluated) -> None:
@@ -237,22 +171,6 @@ def test_another_configuration_under_the_name_makes_it_stale(corpus: Evaluated) 
     evidence = corpus.evidence(edited)
     assert evidence.state is EvidenceState.STALE
     assert "la configuración ha cambiado" in evidence.explanation
-
-
-def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
-    """What was measured for one tenant says nothing of another, nor with a language model."""
-    for other in (
-        SearchSettings("otra"),
-        SearchSettings("ana", "x"),
-    ):
-        assert "ajustes" in corpus.evidence(settings=other).explanation
-
-
-def test_an_evaluation_that_recorded_nothing_is_stale(corpus: Evaluated) -> None:
-    corpus.forge("UPDATE evaluation_results SET contents = '{}'")
-    assert corpus.evidence().state is EvidenceState.STALE
-    with pytest.raises(GateNotPassedError, match="obsoleta"):
-        corpus.promote()
 
 
 def test_a_clock_set_back_shows(corpus: Evaluated) -> None:
@@ -294,15 +212,6 @@ def test_writers_of_one_month_do_not_wait_for_each_other(
     assert corpus.counted_is_what_is_there()
 
 
-def test_a_writer_that_rolls_back_leaves_nothing(
-    corpus: Evaluated, writer: psycopg.Connection[Any]
-) -> None:
-    writer.execute("DELETE FROM chunks")
-    writer.rollback()
-    assert corpus.evidence().is_current
-    assert corpus.fetch("SELECT count(*) FROM changed_months") == [(0,)]
-
-
 def test_what_is_hidden_while_it_is_measured_is_found_out(
     corpus: Evaluated, writer: psycopg.Connection[Any]
 ) -> None:
@@ -329,20 +238,6 @@ def test_what_is_hidden_while_it_is_measured_is_found_out(
     assert corpus.evidence().state is EvidenceState.STALE
     corpus.evaluate()
     assert corpus.evidence().is_current
-
-
-def test_a_small_change_while_it_is_measured_only_ages_it(
-    corpus: Evaluated, writer: psycopg.Connection[Any]
-) -> None:
-    """Otherwise nothing could be promoted while people write notes."""
-
-    def add(_: int) -> None:
-        writer.execute("UPDATE notes SET title = title || 'x' WHERE external_id = '50'")
-        writer.commit()
-
-    corpus.evaluate(progress=add)
-    assert corpus.evidence().state is EvidenceState.AGED
-    assert corpus.promote() == "candidata"
 
 
 def test_past_contents_are_kept_only_while_an_evaluation_names_them(corpus: Evaluated) -> None:

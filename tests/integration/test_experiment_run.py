@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
+from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import expand
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import Vectors
@@ -107,27 +107,6 @@ def test_every_question_is_embedded_once_and_nothing_is_stored(corpus: Corpus, p
     assert len(result.choice.by_part) == 5
     assert len(result.choice.judged) == len(WORDS)
     assert {item.difference for item in result.against_base.metrics} == {0}
-
-
-def test_too_few_questions_are_said_to_be_too_few(corpus: Corpus, path: Path) -> None:
-    corpus.fetch("DELETE FROM golden_dataset WHERE query < '¿Qué apunté de t' RETURNING id")
-    experiment = load_experiment(path)
-    with pytest.raises(InvalidGoldenDatasetError, match="hacen falta al menos 5"):
-        run_experiment(corpus.database, corpus.pipeline(), experiment, expand(experiment, BASE))
-
-
-def test_where_a_file_is_no_yaml_is_told_in_spanish(tmp_path: Path) -> None:
-    file = tmp_path / "malo.yaml"
-    file.write_text("name: x\nbase: y\ngrid: [a\n")
-    with pytest.raises(InvalidConfigurationError) as caught:
-        load_experiment(file)
-    assert caught.value.problems == [
-        "no es YAML válido (línea 3, columna 7): lo que se abre ahí no se cierra"
-    ]
-    file.write_text("name: x\nbase: y\ngrid: {a: b}\n")
-    with pytest.raises(InvalidConfigurationError) as caught:
-        load_experiment(file)
-    assert caught.value.problems == ["grid.a: se esperaba una lista, no «b»"]
 
 
 @pytest.mark.parametrize("text", ["name: [", "- lista", "\udcff"])

@@ -45,18 +45,6 @@ def path(tmp_path: Path) -> Iterator[Path]:
     assert readers() == []
 
 
-def test_pages_arrive_as_they_were_read(path: Path) -> None:
-    items, problem = read(path, "Uno,\ndos.\n\nTres ñ 😀.\fCuatro.".encode())
-    assert problem == ""
-    assert [item.text for item in items if isinstance(item, Page)] == [
-        "Uno,\ndos.\n\nTres ñ 😀.",
-        "Cuatro.",
-    ]
-    first = items[0]
-    assert isinstance(first, Page)
-    assert [first.text[b.start : b.end] for b in first.blocks] == ["Uno,\ndos.", "Tres ñ 😀."]
-
-
 @pytest.mark.parametrize(
     ("content", "limits", "words", "kept"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
-import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import NoteRecord, ScoredChunk
-from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
+from rag_resources.database.connection import LimitedRawCursor
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import numbered
 from rag_resources.indexing.chunk import build_chunks
@@ -321,29 +320,6 @@ def test_filters_agree_with_a_predicate_over_the_notes(
     assert_filters_hold(corpus, written, filters.model_copy(update=named))
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        *({"source": "web"}, {"source": "otra"}, {"tags": ["a"]}, {"tags": ["a", "b", "a"]}),
-        *({"created_from": START + timedelta(days=1)}, {"created_until": START}),
-        {"created_from": START, "created_until": START + timedelta(microseconds=1)},
-        {"created_from": "2025-01-02T01:00:00+01:00", "created_until": "2025-01-03"},
-        {"created_until": "9999-12-31T23:59:59Z", "created_from": "0001-01-01"},
-        *({"metadata": {"k": value}} for value in (1, 1.0, True, "1", None, 10**30, -0.0, "")),
-        {"metadata": {"k": "1", "j": None}},
-        {"source": "web", "tags": ["b"], "metadata": {"j": 2.5}, "created_from": START},
-    ],
-    ids=str,
-)
-def test_each_filter_alone_and_some_together(corpus: Corpus, filters: dict[str, Any]) -> None:
-    """Over notes with every source, tag, day and metadata."""
-    written = [
-        Draft(source=SOURCES[n % 2], tags=TAGS[n % 4 :], day=n % 3, metadata=METADATA[n % 6])
-        for n in range(12)
-    ]
-    assert_filters_hold(corpus, written, parse_filters(filters))
-
-
 HOSTILE = [
     *("'", "''", '"', "\\", "a'b\\'c", "'; DROP TABLE notes; --", "' OR tenant_id = 'blas' --"),
     *("%", "%s", "%(tenant)s", ":tenant", "{lists}", "{", "$1", "$$", "E'\\\\'", "\u2028\x01\x7f"),
@@ -388,18 +364,6 @@ def test_no_text_of_a_filter_reaches_the_statement(corpus: Corpus) -> None:
 def test_what_no_note_can_have_is_refused(filters: dict[str, Any]) -> None:
     with pytest.raises(InvalidFiltersError):
         parse_filters(filters)
-
-
-def test_moments_of_any_offset_are_the_same_moments(corpus: Corpus) -> None:
-    """Also of those that PostgreSQL does not read."""
-    (note,) = corpus.fill([Draft()])
-    for offset in ("+23:59", "-23:59", "+00:00"):
-        hours = timedelta(hours=int(offset[:3]), minutes=int(offset[0] + offset[4:]))
-        local = (START + hours).isoformat()[:19] + offset
-        for field_name, expected in (("created_from", {note}), ("created_until", set())):
-            filters = parse_filters({field_name: local})
-            for name in CHUNK_LISTS:
-                assert notes_of(corpus.alone(Path(), name, filters=filters)) == expected
 
 
 # --- How the notes are reached ----------------------------------------------------------------
@@ -488,25 +452,6 @@ def test_words_that_are_rare_elsewhere_do_not_starve_few_notes(
 # --- Before the search ------------------------------------------------------------------------
 
 
-def test_the_facts_of_a_tenant_are_what_decides_how_it_is_searched(corpus: Corpus) -> None:
-    """Its models are the registered ones; it shares the database once another has notes."""
-    corpus.fill([Draft(TEXT), Draft(state="new")])
-
-    def facts() -> SearchFacts:
-        with corpus.database.transaction() as connection:
-            return read_facts(connection, "ana")
-
-    own = replace(corpus.embedder.info, max_sequence_tokens=0)
-    found = facts()
-    assert found == SearchFacts(False, 0, {own.name: own}, frozenset(), found.models_state)
-    corpus.cut()
-    assert facts().windowed == {own.name}
-    corpus.fill([Draft(), Draft(tenant="blas")])
-    assert (facts().is_shared, facts().chunk_count) == (True, 1)
-    corpus.fetch("DELETE FROM notes RETURNING id")
-    assert not facts().is_shared
-
-
 # --- Several questions at once ----------------------------------------------------------------
 
 QUESTIONS = ["casa", "la casa de piedra", "ornitorrinco", "grande", "casa"]
@@ -539,16 +484,6 @@ def test_several_questions_at_once_give_the_lists_of_each_alone(corpus: Corpus, 
     assert together[0].keys() != together[2 * len(CHUNK_LISTS)].keys()
 
 
-def test_a_vector_is_sent_once_however_many_lists_it_searches(corpus: Corpus) -> None:
-    lists = [*corpus.searched("casa"), *corpus.searched("piedra", question=1)]
-
-    request = corpus.request(lists, "casa", "piedra")
-    _, names = numbered(compose_search(request, Path().facts(corpus)))
-
-    assert [name for name in names if "vector" in name] == ["vector_0", "vector_1"]
-    assert [name for name in names if name == "texts"] == ["texts"]
-
-
 @pytest.mark.parametrize("filters", [EVERYTHING, RetrievalFilters(tags=("a",))], ids=["all", "tag"])
 def test_windows_are_the_same_on_every_path(corpus: Corpus, filters: RetrievalFilters) -> None:
     """Also if more windows are near than are looked at."""
@@ -562,16 +497,6 @@ def test_windows_are_the_same_on_every_path(corpus: Corpus, filters: RetrievalFi
         ]
         assert found[0]
         assert all(each == found[0] for each in found)
-
-
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
-def test_ties_go_by_id_on_every_path(corpus: Corpus, path: Path) -> None:
-    corpus.fill([*[Draft()] * 6, *[Draft(state="new")] * 6])
-    for name in ALL_LISTS:
-        everything = corpus.alone(path, name)
-        assert everything == sorted(everything, key=lambda own: (-own[2], own[0]))
-        assert len(everything) == 12
-        assert corpus.alone(path, name, pool=4) == everything[:4]
 
 
 # --- Passages ---------------------------------------------------------------------------------
@@ -609,16 +534,6 @@ def test_passages_are_what_is_stored(corpus: Corpus) -> None:
     assert len({id(note) for note in own}) == 1
 
 
-def test_passages_of_whole_notes_are_all_of_their_text(corpus: Corpus) -> None:
-    ids = corpus.fill([Draft(TEXT), Draft(TEXT, state="new"), Draft(day=2)])
-    outcome = corpus.search(corpus.request(corpus.searched("casa", RankedList.NOTES)))
-    assert {chunk.chunk_id for chunk in outcome.chunks} == set(ids)
-    assert outcome.passages.keys() == set(ids)
-    assert_stored(corpus, outcome.passages)
-    assert outcome.passages[ids[0]].chunk.content == TEXT
-    assert outcome.passages[ids[1]].chunk.content == TEXT
-
-
 def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
     """Chunks by their standard vector, whole notes by theirs."""
     indexed, fresh = corpus.fill([Draft(TEXT), Draft("Una casa.", state="new")])
@@ -651,66 +566,6 @@ def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
             assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
             (made,) = corpus.embedder.embed_passages([texts[key]])
             assert float(vector @ made) == pytest.approx(1, abs=1e-5)
-
-
-class CountingCursor(psycopg.Cursor[Any]):
-    """Counts the statements of its connection."""
-
-    executed = 0
-
-    def execute(self, *args: Any, **options: Any) -> "CountingCursor":
-        CountingCursor.executed += 1
-        return super().execute(*args, **options)
-
-
-@pytest.fixture
-def count_statements(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Callable[[LimitedConnection], Any]], int]:
-    """How many statements something takes."""
-
-    class CountingRawCursor(LimitedRawCursor):
-        def execute(self, *args: Any, **options: Any) -> "CountingRawCursor":
-            CountingCursor.executed += 1
-            return super().execute(*args, **options)
-
-    monkeypatch.setattr(store, "LimitedRawCursor", CountingRawCursor)
-
-    def count(work: Callable[[LimitedConnection], Any]) -> int:
-        with corpus.database.transaction() as connection:
-            usual = connection.cursor_factory
-            connection.cursor_factory = CountingCursor
-            CountingCursor.executed = 0
-            try:
-                work(connection)
-            finally:
-                connection.cursor_factory = usual
-            return CountingCursor.executed
-
-    return count
-
-
-def test_each_step_takes_one_statement(
-    corpus: Corpus, count_statements: Callable[[Callable[[LimitedConnection], Any]], int]
-) -> None:
-    """However many lists, questions and results; one more counts what filters leave."""
-    corpus.fill([Draft(TEXT), Draft(TEXT, state="new")])
-    lists = [
-        item
-        for number, text in enumerate(QUESTIONS)
-        for item in corpus.searched(text, question=number)
-    ]
-    request = corpus.request(lists, *QUESTIONS)
-    filtered = replace(request, filters=RetrievalFilters(source="diario"))
-    pairs = [(chunk.chunk_id, chunk.note_id) for chunk in corpus.search(request).chunks]
-    assert len(set(pairs)) > 3
-    model = corpus.embedder.info.name
-
-    assert count_statements(lambda c: read_facts(c, "ana")) == 1
-    facts = Path().facts(corpus)
-    assert count_statements(lambda c: search(c, request, facts)) == 1
-    assert count_statements(lambda c: search(c, filtered, facts)) == 2
-    assert count_statements(lambda c: fetch_result_vectors(c, model, pairs, by_notes=False)) == 1
 
 
 @one_database

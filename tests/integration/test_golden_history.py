@@ -7,14 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.golden_changes import GoldenVersion, Operation
 from rag_resources.core.golden_drift import GoldenDrift
@@ -26,7 +25,6 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.golden_review import review_drift
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.stored_evaluations import forge
 from tests.strategies import uuid_number
 from tests.waiting import wait_until
 
@@ -122,34 +120,6 @@ def test_whoever_changes_the_table_is_recorded(database: Database) -> None:
     ]
     assert [version.origin for version in versions(database)] == ["oro.json", "", "", ""]
     assert [len(version.entries) for version in versions(database)] == [3, 3, 2, 0]
-
-
-def test_what_was_rolled_back_never_was(database: Database) -> None:
-    with database.transaction() as connection:
-        write_golden(connection, [entry("¿A?")], replace=True)
-        connection.rollback()
-    assert versions(database) == []
-
-
-def test_who_may_only_write_questions_is_recorded_too(database: Database) -> None:
-    """Without any right on the history or the notes; and cannot forge it."""
-    write(database, [entry("¿A?")])
-    by_hand(
-        database,
-        "CREATE ROLE golden_editor",
-        "GRANT SELECT, UPDATE ON golden_dataset TO golden_editor",
-    )
-    try:
-        by_hand(
-            database,
-            "SET LOCAL ROLE golden_editor",
-            "UPDATE golden_dataset SET difficulty = 2",
-        )
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            by_hand(database, "SET LOCAL ROLE golden_editor", "SELECT FROM golden_history")
-    finally:
-        by_hand(database, "DROP OWNED BY golden_editor", "DROP ROLE golden_editor")
-    assert counts(versions(database)[-1]) == (0, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -252,30 +222,6 @@ def test_property_33_what_was_written_can_be_had_back(
         assert sorted(last[-1].entries, key=lambda e: e.normalized_query) == states[-1]
 
 
-def test_two_questions_change_places(database: Database) -> None:
-    """Though no two may ever ask the same."""
-    first, second = uuid_number(1), uuid_number(2)
-    write(database, [entry("¿A?", golden_id=first), entry("¿B?", golden_id=second)])
-    write(database, [entry("¿B?", golden_id=first), entry("¿A?", golden_id=second)])
-    assert [(each.query, each.golden_id) for each in stored(database)] == [
-        ("¿A?", second),
-        ("¿B?", first),
-    ]
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        by_hand(database, "UPDATE golden_dataset SET normalized_query = 'x'")
-
-
-def test_a_refused_import_names_the_entry(database: Database, notes: None, tmp_path: Path) -> None:
-    questions = [entry("¿A?", golden_id=uuid_number(1)), entry("¿B?")]
-    write(database, questions, origin="otro.json")
-    path = tmp_path / "oro.json"
-    path.write_text(json.dumps([row("¿C?"), row("¿b?") | {"id": str(uuid_number(1))}]))
-    before = stored(database)
-    with pytest.raises(InvalidGoldenDatasetError, match=r"entrada 2.*ya está en el conjunto"):
-        import_golden(database, path, tenant=TENANT, replace=False)
-    assert stored(database) == before
-
-
 # Restoring
 
 
@@ -297,13 +243,6 @@ def test_the_questions_of_any_evaluation_can_be_exported(
     assert export_golden(database, path, moment=golden_hash([entry("¿C?")]), force=True) == 1
     assert export_golden(database, path, force=True) == 2
     assert path.stat().st_mode & 0o777 == 0o600, "questions and answers are their owner's"
-
-
-def test_a_moment_before_the_history_is_refused(database: Database, tmp_path: Path) -> None:
-    write(database, [entry("¿A?")])
-    with pytest.raises(InvalidParameterError, match="1999"):
-        export_golden(database, tmp_path / "oro.json", moment="1999-01-01")
-    assert list(tmp_path.iterdir()) == []
 
 
 # Drift
@@ -339,71 +278,3 @@ def test_an_edited_note_is_told_until_its_question_is_looked_at(
     assert drifted(database) == ([], [])
     assert updated.updated_at
     assert updated.updated_at > old
-
-
-def test_a_note_that_is_gone_or_has_expired_is_told(database: Database, notes: None) -> None:
-    write(
-        database,
-        [
-            entry("¿Gata?"),
-            entry("¿Tren?", relevant_note_ids=(NOTES["huerto"], NOTES["tren"])),
-        ],
-    )
-    by_hand(
-        database,
-        "DELETE FROM notes WHERE external_id = 'gata'",
-        "UPDATE notes SET expires_at = now() WHERE external_id = 'tren'",
-    )
-    assert drifted(database) == (["¿Gata?", "¿Tren?"], [])
-
-
-def test_the_mix_is_compared_with_what_serves(database: Database, notes: None) -> None:
-    """With the promoted evaluation, though there are newer ones; before any, with the latest."""
-    write(database, [entry("¿A?"), entry("¿B?", category="causal")])
-    assert drift_of(database).mix is None
-    promoted = insert_evaluation(database, {"factual": 1, "causal": 1}, "2025-01-01")
-    insert_evaluation(database, {"factual": 2}, "2025-01-02")
-    assert mix_distance(database) == 0.5
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
-            " VALUES ('m', 3, 'x', 'x', 0.1)"
-        )
-        forge(connection)
-        connection.execute(
-            "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
-            " VALUES ('c', '{}', 'x', 'm', %s)",
-            (promoted,),
-        )
-    assert mix_distance(database) == 0
-
-
-def mix_distance(database: Database) -> float:
-    mix = drift_of(database).mix
-    assert mix
-    return mix.distance
-
-
-def insert_evaluation(database: Database, categories: dict[str, int], created_at: str) -> UUID:
-    """An evaluation as far as the category mix needs one."""
-    breakdown = {f"category:{name}": {"queries": n} for name, n in categories.items()}
-    breakdown["difficulty:1"] = {"queries": 99}
-    columns = (
-        "total_queries, failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3,"
-        " hit_rate_at_5, hit_rate_at_10, hit_rate_at_10_low, hit_rate_at_10_high, mrr,"
-        " precision_at_10, recall_at_10, ndcg_at_10, latency_p50_ms, latency_p95_ms,"
-        " latency_p99_ms, served_hit_rate, latency_p95_low_ms, latency_p95_high_ms,"
-        " latency_queries, late_queries"
-    )
-    with database.transaction() as connection:
-        row_ = connection.execute(
-            "INSERT INTO evaluation_results (id, configuration, config, config_hash, golden_hash,"
-            f" model, model_digest, gate, created_at, breakdown, contents, measured_at,"
-            f" {columns})"
-            " VALUES (gen_random_uuid(), 'c', '{}', 'x', 'x', 'm', 'x', 'pass', %s, %s, '{}',"
-            f" now(), {', '.join(['1'] * 21)}) RETURNING id",
-            (created_at, json.dumps(breakdown)),
-        ).fetchone()
-    assert row_
-    evaluation_id: UUID = row_[0]
-    return evaluation_id

@@ -100,14 +100,3 @@ def test_a_page_or_text_that_is_not_there_is_named(
     assert "¿Cuánto cuesta el carril bici?" in refused.value.message
     assert problem in refused.value.message
     assert len(refused.value.problems) == 1
-
-
-def test_a_wrong_page_hides_no_other_mistake_of_the_question(
-    corpus: Corpus, tmp_path: Path
-) -> None:
-    place = on_page(1, "380.000")
-    with pytest.raises(InvalidGoldenDatasetError) as refused:
-        import_questions(corpus, tmp_path, place, relevantNotes=["no-existe"], difficulty=9)
-    told = " ".join(refused.value.problems)
-    for part in ("está en la 2", "«no-existe»", "difficulty: 9"):
-        assert part in told

@@ -11,7 +11,7 @@ from rag_resources.database.pool import Database
 from rag_resources.graph.extraction import Extractor
 from rag_resources.indexing.purge import purge
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.store.graph import count_gaps, is_current
+from rag_resources.store.graph import is_current
 from tests.corpus import ALWAYS, SOURCE, Draft, records
 from tests.graph_corpus import GraphCorpus, name_id
 
@@ -47,23 +47,6 @@ def test_notes_are_read_once_and_a_second_run_finds_nothing_to_do(corpus: GraphC
     assert corpus.fetch("SELECT * FROM mentions ORDER BY chunk_id, entity_id, start_char") == before
 
 
-def test_offsets_lead_to_the_words(corpus: GraphCorpus) -> None:
-    corpus.fill(NOTES, LONG)
-    corpus.read()
-    rows = corpus.fetch(
-        "SELECT e.name, substr(c.content, m.start_char + 1, m.end_char - m.start_char) AS text"
-        " FROM mentions AS m JOIN chunks AS c ON c.id = m.chunk_id"
-        " JOIN entities AS e ON e.id = m.entity_id WHERE e.kind <> 'tag'"
-    )
-    assert len(rows) == 6
-    assert all(row.name == row.text for row in rows)
-    (row,) = corpus.fetch(
-        "SELECT substr(c.content, r.marker_start + 1, r.marker_end - r.marker_start) AS text"
-        " FROM relationships AS r JOIN chunks AS c ON c.id = r.chunk_id WHERE r.marker = 'porque'"
-    )
-    assert row.text == "porque"
-
-
 def test_an_edit_replaces_what_one_note_says_and_leaves_the_others(corpus: GraphCorpus) -> None:
     corpus.fill(NOTES, LONG)
     corpus.read()
@@ -86,17 +69,6 @@ def test_property_51_a_deleted_note_leaves_no_name_and_no_event(corpus: GraphCor
     corpus.run(lambda c: c.execute("UPDATE notes SET expires_at = now() - interval '1 day'"))
     purge(corpus.database, grace_hours=0)
     assert corpus.names() | corpus.events() == set()
-
-
-def test_tags_that_change_are_read_again(corpus: GraphCorpus) -> None:
-    ids = corpus.fill(NOTES, LONG)
-    corpus.read()
-    corpus.run(lambda c: c.execute("UPDATE notes SET tags = '{obras}' WHERE id = %s", (ids[1],)))
-    assert corpus.waiting() == {(ids[1], "mentions")}
-    corpus.index(LONG)  # Its chunks have its tags, too, so they are made again first.
-    corpus.read()
-    assert "obras" in corpus.names()
-    assert "cal-viva" not in corpus.names()
 
 
 class OtherRules(Extractor):
@@ -125,18 +97,6 @@ def test_tenants_have_entities_of_their_own(corpus: GraphCorpus) -> None:
     corpus.read()
     ids = {row.id for row in corpus.fetch("SELECT id FROM entities WHERE name = 'Noemí'")}
     assert ids == {name_id("Noemí"), name_id("Noemí", "luis")}
-
-
-def test_gaps_are_counted(corpus: GraphCorpus) -> None:
-    corpus.fill(NOTES, LONG)
-    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.MENTIONS, ALWAYS))
-    assert (gaps.notes, gaps.waiting, gaps.found) == (3, 3, 0)
-    corpus.read()
-    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.STATEMENTS, ALWAYS))
-    assert (gaps.waiting, gaps.found, gaps.out_of_bounds) == (0, 3, 0)
-    corpus.run(lambda c: c.execute("UPDATE relationships SET effect_end = 1000"))
-    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.STATEMENTS, ALWAYS))
-    assert (gaps.out_of_bounds, gaps.total) == (3, 3)
 
 
 def test_a_note_that_the_database_refuses_is_recorded_and_the_others_go_on(

@@ -1,20 +1,16 @@
 """A language model reads notes for the graph, and nobody waits for it."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from rag_resources.application.graph import Graph
 from rag_resources.core.causal import Relation
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import (
     DeadlineExceededError,
     InvalidAnswerError,
-    InvalidParameterError,
     ProviderUnavailableError,
 )
 from rag_resources.core.graph_version import GraphPart
@@ -23,11 +19,9 @@ from rag_resources.graph.extraction import Extractor
 from rag_resources.graph.reading import read_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.messages import _
-from rag_resources.settings import Settings
-from rag_resources.store.graph import ChunkToRead, NoteToRead
 from tests.corpus import ALWAYS, SOURCE, Draft, records
 from tests.graph_corpus import GraphCorpus
-from tests.language_models import AnswerT, Asked, ScriptedModel
+from tests.language_models import AnswerT, ScriptedModel
 
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 BAR, SHOP = "el bar cerró: nadie pagaba a bernat", "fui al mercado con noemí"
@@ -125,26 +119,3 @@ def test_a_model_that_does_not_answer_ends_the_run_and_keeps_the_queue(
         read_notes(database, GraphPart.STATEMENTS, corpus.extractor, ALWAYS)
     assert len(corpus.waiting()) == 4
     assert corpus.fetch("SELECT FROM indexing_failures") == []
-
-
-def test_the_settings_say_who_reads(database: Database) -> None:
-    settings = Settings(graph_extractor="llm", llm_model="ollama:prueba")
-    graph = Graph(database, settings, Reader())
-    assert graph.extractor.is_slow(GraphPart.STATEMENTS)
-    with pytest.raises(InvalidParameterError, match="LLM_MODEL"):
-        Graph(database, settings).register(GraphPart.STATEMENTS)
-    assert not Graph(database, Settings(), Reader()).extractor.is_slow(GraphPart.STATEMENTS)
-
-
-def test_an_answer_has_the_shape_that_is_asked_for() -> None:
-    """The schema goes to the server: it must be JSON."""
-    model = Reader()
-    chunk = ChunkToRead(UUID(int=2), "el bar cerró")
-    note = NoteToRead(UUID(int=1), "ana", "", (), (chunk,))
-    Extractor(model).extract(GraphPart.STATEMENTS, note)
-    asked: list[Asked] = model.calls
-    assert [
-        sorted(json.loads(json.dumps(call.shape.model_json_schema()))["properties"])
-        for call in asked
-        if call.shape
-    ] == [["statements"]]

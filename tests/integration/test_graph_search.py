@@ -13,7 +13,6 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evidence import SearchSettings, searched_parts
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.cache import (
@@ -81,11 +80,6 @@ def test_a_cause_in_another_note_is_found_with_the_way_to_it(
     assert found == sorted(found, reverse=True)
 
 
-def test_too_little_depth_leads_nowhere(corpus: GraphCorpus) -> None:
-    assert FLOOD not in by_text(corpus.ask(WHY, graph_config(max_depth=1, min_relevance=0)))
-    assert FLOOD in by_text(corpus.ask(WHY, graph_config(min_relevance=0)))
-
-
 def test_filters_tenants_and_deletion_hold_on_every_path(corpus: GraphCorpus) -> None:
     (row,) = corpus.fetch("SELECT note_id FROM chunks WHERE content = %s", FLOOD)
     config = graph_config(min_relevance=0.5)
@@ -120,14 +114,6 @@ def test_property_35_the_graph_alone_still_finds_what_the_question_names(
     assert response.error is None
 
 
-def test_a_configuration_and_the_same_without_its_graph() -> None:
-    plain = RetrievalConfig()
-    on = with_overrides(plain, {"graph": {"enabled": True}})
-    assert plain.config_hash == on.without_graph.config_hash
-    assert on.config_hash != plain.config_hash
-    assert RetrieverName.GRAPH in on.searched
-
-
 @pytest.mark.parametrize(
     ("raw", "path"),
     [
@@ -141,12 +127,6 @@ def test_a_bad_graph_is_refused_by_its_path(raw: dict[str, Any], path: str) -> N
     with pytest.raises(InvalidConfigurationError) as refused:
         parse_retrieval(raw, origin="prueba")
     assert any(path in problem for problem in refused.value.problems)
-
-
-def test_a_strategy_of_words_alone_has_no_graph() -> None:
-    config = with_overrides(graph_config(), {"strategy": "fulltext"})
-    assert not config.searches_graph
-    assert not with_overrides(graph_config(), {"unit": "notes"}).searches_graph
 
 
 def test_evidence_knows_what_the_graph_holds(corpus: GraphCorpus) -> None:
