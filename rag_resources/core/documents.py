@@ -7,12 +7,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, BinaryIO, Protocol
+from typing import Annotated, Any, BinaryIO, Protocol
+
+from pydantic import AfterValidator, Base64Bytes, BeforeValidator, Field
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import Box, NoteSpan
-from rag_resources.core.text import Span, is_blank
+from rag_resources.core.text import Span, is_blank, storable
 from rag_resources.languages.messages import _
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without values that are no text or number."""
+    return {
+        storable(key): storable(value) if isinstance(value, str) else value
+        for key, value in values.items()
+        if isinstance(value, str | int | float)
+    }
+
+
+# What a child process sends is checked against these; see `core.page_json`.
+StorableText = Annotated[
+    str, BeforeValidator(lambda own: storable(own) if isinstance(own, str) else own)
+]
+PageNumber = Annotated[int, Field(ge=1, le=10_000_000)]
+Counts = Mapping[StorableText, int]
+Metadata = Annotated[Mapping[str, Any], AfterValidator(_plain)]
 
 
 class Route(StrEnum):
@@ -33,7 +53,7 @@ class Removal:
 
     start: int
     end: int
-    reason: str
+    reason: StorableText
 
 
 class BlockKind(StrEnum):
@@ -61,7 +81,7 @@ class Run:
     start: int
     end: int
     box: Box | None = None
-    cells: str | None = None
+    cells: StorableText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +122,20 @@ class Page:
             its first page.
     """
 
-    number: int
-    text: str
+    number: PageNumber
+    text: StorableText
     route: Route = Route.TEXT
-    sheet: str | None = None
+    sheet: StorableText | None = None
     blocks: tuple[Block, ...] = ()
     removed: tuple[Removal, ...] = ()
-    words: bytes | None = None
-    quality: float | None = None
+    words: Base64Bytes | None = None
+    quality: Annotated[float, Field(ge=0, le=1)] | None = None
     has_images: bool = False
     has_tables: bool = False
     has_multiple_columns: bool = False
-    notices: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[StorableText, ...] = ()
+    left_out: Counts = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=dict)
 
     @property
     def word_count(self) -> int:
@@ -131,7 +151,7 @@ class PageFailure:
         reason: What to tell the user.
     """
 
-    number: int
+    number: PageNumber
     reason: str
 
 

@@ -7,21 +7,27 @@ question in `core.golden_places`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from pydantic import PlainSerializer
 
 MOST_CELLS = 3
 """Most cells, or ranges of cells, that people are shown one by one."""
+
+
+Edge = Annotated[float, PlainSerializer(lambda edge: round(edge, 2))]
+"""A coordinate; stored to 1/100 point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
     """A rectangle on a page, in points (1/72 inch) from the upper left corner of the page shown."""
 
-    left: float
-    top: float
-    right: float
-    bottom: float
+    left: Edge
+    top: Edge
+    right: Edge
+    bottom: Edge
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from rag_resources.core.documents import DocumentReader
 from rag_resources.core.errors import InvalidSourceError, RagError
 from rag_resources.core.page_json import item_to_json
 from rag_resources.core.places import Box
-from rag_resources.documents.frames import write_frame
 from rag_resources.documents.readers import reader_of
 from rag_resources.languages.messages import _, to_stored
 
@@ -39,7 +38,7 @@ def main() -> None:
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with pipe, os.fdopen(os.dup(0), "rb") as file:
-        write_frame(pipe, _do(sys.argv[1], file, sys.argv[2], limits, pipe))
+        _send(pipe, _do(sys.argv[1], file, sys.argv[2], limits, pipe))
 
 
 def _do(
@@ -86,6 +85,12 @@ def _do(
     return {"end": True}
 
 
+def _send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
+    """Send a message as a line of JSON."""
+    pipe.write(json.dumps(message).encode("ascii") + b"\n")
+    pipe.flush()
+
+
 def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryIO) -> None:
     for count, item in enumerate(reader.read(file)):
         if count >= most:
@@ -95,7 +100,7 @@ def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryI
                     "EXTRACTION__PAGES or split the file."
                 ).format(pages=most)
             )
-        write_frame(pipe, item_to_json(item))
+        _send(pipe, item_to_json(item))
 
 
 def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None:
@@ -105,14 +110,14 @@ def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None
     with PdfFile(file) as pdf:
         if job == PICTURE:
             png = pdf.picture(requests["page"], [Box(*box) for box in requests["boxes"]])
-            write_frame(pipe, {"png": base64.b64encode(png).decode()})
+            _send(pipe, {"png": base64.b64encode(png).decode()})
             return
         for page, box in requests:
             try:
                 text: str | None = pdf.text_in(page, Box(*box))
             except InvalidSourceError:
                 text = None
-            write_frame(pipe, {"text": text})
+            _send(pipe, {"text": text})
 
 
 def _limit_process(limits: Mapping[str, int]) -> None:

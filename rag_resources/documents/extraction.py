@@ -6,6 +6,7 @@ The child's side is `documents.child`. Rows of pages belong in `store.documents`
 import base64
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
@@ -21,12 +22,6 @@ from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.page_json import item_from_json
 from rag_resources.core.places import Box
 from rag_resources.documents.child import BOXES, PICTURE, READ
-from rag_resources.documents.frames import (
-    FrameReader,
-    FramesCutError,
-    FramesLateError,
-    FramesTooLargeError,
-)
 from rag_resources.documents.media_types import PDF
 from rag_resources.languages.messages import _, restored
 
@@ -45,6 +40,7 @@ _PASSED_ON = (
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1"}
 _END_S = 5.0
 _POLL_S = 0.01
+_READ_BYTES = 1 << 16
 _LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
@@ -118,38 +114,55 @@ def _messages(
     """
     end_at = time.monotonic() + config.timeout_s
     with _child(job, file, media_type, config, requests) as process:
-        if process.stdout is None:
-            raise ExtractionError(
-                _(
-                    "The process that read it was interrupted (code {code}). The pages before are "
-                    "kept."
-                ).format(code=0)
-            )
-        frames = FrameReader(
-            process.stdout.fileno(),
-            clock=time.monotonic,
-            end_at=end_at,
-            max_bytes=config.output_mb * 1024**2,
-        )
-        try:
-            while "end" not in (message := frames.read()):
-                if isinstance(message, Mapping) and "error" in message:
-                    raise ExtractionError(restored(message["error"]))
-                yield message
-        except FramesTooLargeError as error:
-            reason = _(
-                "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB or split "
-                "the file."
-            ).format(megabytes=config.output_mb)
-            raise ExtractionError(reason) from error
-        except FramesLateError as error:
-            reason = _(
-                "It could not be read within {seconds:g} seconds. Raise EXTRACTION__TIMEOUT_S or "
-                "split the file."
-            ).format(seconds=config.timeout_s)
-            raise ExtractionError(reason) from error
-        except FramesCutError as error:
-            raise ExtractionError(_why_it_ended(process, config)) from error
+        for line in _lines(process, config, end_at):
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                break
+            if isinstance(message, Mapping) and "end" in message:
+                return
+            if isinstance(message, Mapping) and "error" in message:
+                raise ExtractionError(restored(message["error"]))
+            yield message
+        raise ExtractionError(_why_it_ended(process, config))
+
+
+def _lines(
+    process: "subprocess.Popen[bytes]", config: ExtractionConfig, end_at: float
+) -> Iterator[bytes]:
+    """Yield the child's lines until it closes its output.
+
+    Raises:
+        ExtractionError: It takes too long, or sends too much.
+    """
+    buffer, received = bytearray(), 0
+    with selectors.DefaultSelector() as selector:
+        output = selector.register(cast("IO[bytes]", process.stdout), selectors.EVENT_READ).fd
+        while True:
+            if not selector.select(max(0.0, end_at - time.monotonic())):
+                raise ExtractionError(_too_late(config))
+            data = os.read(output, _READ_BYTES)
+            received += len(data)
+            if received > config.output_mb * 1024**2:
+                raise ExtractionError(
+                    _(
+                        "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB "
+                        "or split the file."
+                    ).format(megabytes=config.output_mb)
+                )
+            buffer += data
+            if b"\n" in data:
+                *lines, buffer = buffer.split(b"\n")
+                yield from map(bytes, lines)
+            if not data:
+                return
+
+
+def _too_late(config: ExtractionConfig) -> str:
+    return _(
+        "It could not be read within {seconds:g} seconds. Raise EXTRACTION__TIMEOUT_S or split "
+        "the file."
+    ).format(seconds=config.timeout_s)
 
 
 @contextmanager
@@ -197,10 +210,7 @@ def _why_it_ended(process: "subprocess.Popen[bytes]", config: ExtractionConfig) 
         time.sleep(_POLL_S)
     code = ended.si_status if ended else 0
     if ended and ended.si_code != os.CLD_EXITED and code == signal.SIGXCPU:
-        return _(
-            "It could not be read within {seconds:g} seconds. Raise EXTRACTION__TIMEOUT_S or "
-            "split the file."
-        ).format(seconds=config.timeout_s)
+        return _too_late(config)
     return _(
         "The process that read it was interrupted (code {code}). The pages before are kept."
     ).format(code=code)

@@ -18,12 +18,7 @@ from rag_resources.core.documents import (
     Section,
     check_section,
 )
-from rag_resources.core.page_json import (
-    blocks_from_json,
-    blocks_to_json,
-    removals_from_json,
-    removals_to_json,
-)
+from rag_resources.core.page_json import BLOCKS, REMOVALS, parts_to_json
 from rag_resources.core.places import Box, NoteSpan
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -326,8 +321,8 @@ def _page_row(page: Page, reader: ReaderName) -> dict[str, Any]:
         "reader_hash": reader.reader_hash,
         "route": page.route.value,
         "text": page.text,
-        "blocks": Jsonb(blocks_to_json(page.blocks)),
-        "removed": Jsonb(removals_to_json(page.removed)),
+        "blocks": Jsonb(parts_to_json(page.blocks)),
+        "removed": Jsonb(parts_to_json(page.removed)),
         "words": page.words,
         "quality": page.quality,
         "has_images": page.has_images,
@@ -366,8 +361,8 @@ def _stored_page(row: Any) -> StoredPage:
         text=row.text,
         route=Route(row.route),
         sheet=row.sheet,
-        blocks=blocks_from_json(row.blocks, len(row.text)),
-        removed=removals_from_json(row.removed, len(row.text)),
+        blocks=BLOCKS.validate_python(row.blocks),
+        removed=REMOVALS.validate_python(row.removed),
         words=None if row.words is None else bytes(row.words),
         quality=row.quality,
         has_images=row.has_images,

@@ -1,8 +1,7 @@
 """Rows of readings of documents, and of their new pages that wait to replace the old ones."""
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -166,8 +165,10 @@ def list_extracted(connection: Connection, extraction_id: int) -> list[Page | Pa
     """Return the pages and failures of a reading that waits, in order."""
     items = []
     for row in queries().list_extracted_pages(connection, extraction_id=extraction_id):
-        words = None if row.words is None else base64.b64encode(row.words).decode()
-        items.append(item_from_json(row.content | {"words": words}))
+        item = item_from_json(row.content)
+        if isinstance(item, Page) and row.words is not None:
+            item = replace(item, words=bytes(row.words))
+        items.append(item)
     return items
 
 
