@@ -21,7 +21,13 @@ from rag_resources.golden.files import (
 )
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import name_notes
-from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
+from rag_resources.store.golden import (
+    BrokenEntry,
+    GoldenImport,
+    find_broken,
+    list_golden,
+    withdrawn_golden,
+)
 from rag_resources.store.golden_review import review_drift
 
 
@@ -38,20 +44,26 @@ class Golden:
         return self.settings.golden_source
 
     def import_file(
-        self, path: Path, *, replace: bool = False, run_id: str | None = None
+        self, path: Path, *, replace: bool = False, reason: str = "", run_id: str | None = None
     ) -> GoldenImport:
         """Import the questions of a file, all of them or none.
 
         Args:
             path: A JSON file of questions.
             replace: Whether the file also replaces questions that a person entered.
+            reason: As for `update`.
             run_id: Dagster's run, if there is one.
 
         Raises:
             RagError: The file cannot be read, or is not valid; nothing changed.
         """
         return import_golden(
-            self.database, path, tenant=self.settings.tenant, replace=replace, run_id=run_id
+            self.database,
+            path,
+            tenant=self.settings.tenant,
+            replace=replace,
+            reason=reason,
+            run_id=run_id,
         )
 
     def import_rows(self, raw: Any, *, name: str, origin: str, replace: bool) -> GoldenImport:
@@ -128,24 +140,38 @@ class Golden:
         """
         return add_entry(self.database, fields, tenant=self.settings.tenant, origin=origin)
 
-    def update(self, golden_id: str, fields: Mapping[str, Any], *, origin: str) -> GoldenEntry:
+    def update(
+        self, golden_id: str, fields: Mapping[str, Any], *, origin: str, reason: str = ""
+    ) -> GoldenEntry:
         """Change some fields of a question.
 
         Args:
             golden_id: Its id or the beginning of it.
             fields: As for `add`; without any, the question is confirmed as right.
             origin: As for `add`.
+            reason: Why, for the history; without one the question as it was stays asked until the
+                next promotion.
 
         Raises:
             RagError: No question has such an id, or it would not be valid.
         """
         return update_entry(
-            self.database, golden_id, fields, tenant=self.settings.tenant, origin=origin
+            self.database,
+            golden_id,
+            fields,
+            tenant=self.settings.tenant,
+            origin=origin,
+            reason=reason,
         )
 
-    def delete(self, entries: Sequence[GoldenEntry], *, origin: str) -> None:
-        """Delete questions; the history keeps them."""
-        delete_entries(self.database, entries, origin=origin)
+    def delete(self, entries: Sequence[GoldenEntry], *, origin: str, reason: str = "") -> None:
+        """Delete questions; the history keeps them. The reason is as for `update`."""
+        delete_entries(self.database, entries, origin=origin, reason=reason)
+
+    def withdrawn(self) -> list[GoldenEntry]:
+        """Return the questions removed or changed without a reason since the last promotion."""
+        with self.database.transaction() as connection:
+            return withdrawn_golden(connection)
 
     def broken(self) -> list[BrokenEntry]:
         """Return the questions some of whose relevant notes are gone."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_resources.cli import golden_entries
-from rag_resources.cli.golden_entries import warn_of_source
+from rag_resources.cli.golden_entries import Reason, warn_of_source, warn_of_withdrawn
 from rag_resources.cli.output import JsonOption, conclude, note, say, warn, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
@@ -45,13 +45,14 @@ def import_file(
             ),
         ),
     ] = False,
+    reason: Reason = "",
     as_json: JsonOption = False,
 ) -> None:
     """Import a whole file or nothing of it."""
     from rag_resources.core.golden_changes import Operation
 
     with application() as opened:
-        imported = opened.golden.import_file(path, replace=replace)
+        imported = opened.golden.import_file(path, replace=replace, reason=reason)
         others = {
             "kept": [entry.query for entry in imported.kept],
             "leftOut": imported.deleted,
@@ -109,6 +110,7 @@ def import_file(
         if counts[Operation.DELETE]:
             note(_("What was there is in the history: get it back with “rag golden restore DATE”."))
         warn_of_source(opened.golden.source, imported=path)
+        warn_of_withdrawn(opened.golden)
 
 
 @command(app, "restore", _("Makes the questions what they were at a moment of their history."))

@@ -21,6 +21,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParamete
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
+    from rag_resources.application.golden import Golden
     from rag_resources.core.golden import GoldenEntry
 
 ID_CHARS = 8
@@ -28,6 +29,13 @@ ID_CHARS = 8
 
 GoldenId = Annotated[
     str, typer.Argument(metavar="ID", help=_("Identifier of the question; its beginning will do."))
+]
+Reason = Annotated[
+    str,
+    typer.Option(
+        "--reason",
+        help=_("Why. Without a reason a question stays asked as it was until the next promotion."),
+    ),
 ]
 GoldenIds = Annotated[
     list[str],
@@ -208,6 +216,7 @@ def update(
             help=_("The question was reviewed and still holds, although its notes have changed."),
         ),
     ] = False,
+    reason: Reason = "",
     as_json: JsonOption = False,
 ) -> None:
     """Change a question, or confirm that it is still right."""
@@ -218,14 +227,18 @@ def update(
         )
     with application() as opened:
         with _told_by_option():
-            entry = opened.golden.update(golden_id, fields, origin="rag golden update")
+            entry = opened.golden.update(
+                golden_id, fields, origin="rag golden update", reason=reason
+            )
         message = _("Question updated: {golden_id}").format(golden_id=entry.golden_id)
         conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
+        warn_of_withdrawn(opened.golden)
 
 
 def delete(
     golden_ids: GoldenIds,
+    reason: Reason = "",
     yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -237,13 +250,25 @@ def delete(
             raise InvalidParameterError(
                 _("Nothing was deleted. To delete without being asked, add --yes.")
             )
-        opened.golden.delete(entries, origin="rag golden delete")
+        opened.golden.delete(entries, origin="rag golden delete", reason=reason)
         deleted = {"deleted": [str(entry.golden_id) for entry in entries]}
         message = _("Questions deleted: {count}. They stay in the history.").format(
             count=len(entries)
         )
         conclude(message, deleted, as_json=as_json)
         warn_of_source(opened.golden.source)
+        warn_of_withdrawn(opened.golden)
+
+
+def warn_of_withdrawn(golden: "Golden") -> None:
+    """Say how many questions are still asked although they were removed or changed."""
+    if withdrawn := len(golden.withdrawn()):
+        warn(
+            _(
+                "Questions removed or changed without --reason since the last promotion: {count}. "
+                "They are still asked, as they were, until the next one."
+            ).format(count=withdrawn)
+        )
 
 
 def warn_of_source(source: Path | None, *, imported: Path | None = None) -> None:

@@ -25,7 +25,7 @@ from rag_resources.store.contents import (
     read_changes,
     read_contents,
 )
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import asked_golden
 
 
 def count_and_read_evidence(
@@ -80,7 +80,7 @@ class EvidenceReader:
         self._connection = connection
         self._gate = gate
         self._settings = settings
-        entries = list_golden(connection)
+        entries = asked_golden(connection)
         self._golden_hash = golden_hash(entries)
         self._relevant = _relevant(entries)
         self._present: dict[str, Contents] = {}

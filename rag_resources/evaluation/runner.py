@@ -24,7 +24,7 @@ from rag_resources.store.evaluations import (
     read_present,
     unstored_evaluation,
 )
-from rag_resources.store.golden import list_golden, locate_places
+from rag_resources.store.golden import asked_golden, locate_places
 from rag_resources.store.models import fetch_model
 from rag_resources.store.windows import has_windows
 
@@ -84,7 +84,7 @@ def evaluate(
     with database.transaction() as connection:
         count_contents(connection)
         searched = read_contents(connection, config, settings)
-        entries = list_golden(connection)
+        entries = asked_golden(connection)
         places = locate_places(connection, entries)
         present = read_present(connection, entries)
         model = fetch_model(connection, config.model)

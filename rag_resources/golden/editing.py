@@ -60,7 +60,7 @@ def add_entry(database: Database, fields: Fields, *, tenant: str, origin: str) -
 
 
 def update_entry(
-    database: Database, prefix: str, fields: Fields, *, tenant: str, origin: str
+    database: Database, prefix: str, fields: Fields, *, tenant: str, origin: str, reason: str = ""
 ) -> GoldenEntry:
     """Change some fields of a question; with no fields, record that it was reviewed and is right.
 
@@ -73,6 +73,7 @@ def update_entry(
         fields: The fields to change.
         tenant: Whose notes the question refers to.
         origin: Who or what changes it, for the history.
+        reason: Why, for the history.
 
     Raises:
         InvalidParameterError: No entry's id matches, or several do.
@@ -89,13 +90,15 @@ def update_entry(
             row["places"] = _present_places(connection, stored, fields, tenant)
         others = [entry for entry in entries if entry is not stored]
         row |= {"updatedAt": datetime.now(UTC).isoformat(), **fields, "id": row["id"]}
-        return _write(connection, row, others, tenant, origin)
+        return _write(connection, row, others, tenant, origin, reason)
 
 
-def delete_entries(database: Database, entries: Sequence[GoldenEntry], *, origin: str) -> None:
+def delete_entries(
+    database: Database, entries: Sequence[GoldenEntry], *, origin: str, reason: str = ""
+) -> None:
     """Delete stored questions; one already deleted is ignored."""
     with database.transaction() as connection:
-        lock_golden(connection, origin=origin)
+        lock_golden(connection, origin=origin, reason=reason)
         delete_golden(connection, entries)
 
 
@@ -125,6 +128,7 @@ def _write(
     others: Sequence[GoldenEntry],
     tenant: str,
     origin: str,
+    reason: str = "",
 ) -> GoldenEntry:
     """Write one entry among the others, in a transaction that has called `lock_golden`."""
     entry = parse_entry(
@@ -149,6 +153,6 @@ def _write(
             raise InvalidGoldenDatasetError(
                 _("The question is not valid; nothing was changed:"), [alike]
             )
-    write_golden(connection, [entry], replace=False, origin=origin)
+    write_golden(connection, [entry], replace=False, origin=origin, reason=reason)
     written = {each.normalized_query: each for each in list_golden(connection)}
     return written[entry.normalized_query]

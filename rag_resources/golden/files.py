@@ -93,6 +93,7 @@ def import_golden(
     *,
     tenant: str,
     replace: bool = False,
+    reason: str = "",
     run_id: str | None = None,
 ) -> GoldenImport:
     """Import a whole file, or nothing if any entry is invalid. Same errors as `read_golden`.
@@ -105,6 +106,7 @@ def import_golden(
         tenant: Whose notes the questions refer to.
         replace: Whether the file replaces the whole dataset. Otherwise the entries of a person
             are kept, as `import_entries` describes.
+        reason: Why questions are removed or changed, for the history.
         run_id: Dagster's run, if any, for the history.
     """
     return import_rows(
@@ -115,6 +117,7 @@ def import_golden(
         source=str(path.resolve()),
         origin=f"{path.name} ({run_id})" if run_id else path.name,
         replace=replace,
+        reason=reason,
     )
 
 
@@ -127,6 +130,7 @@ def import_rows(
     source: str,
     origin: str,
     replace: bool = False,
+    reason: str = "",
 ) -> GoldenImport:
     """Import the content of a file; see `import_golden`.
 
@@ -138,6 +142,7 @@ def import_rows(
         source: The file's identity: a later import from the same source replaces the entries.
         origin: The cause that the history records.
         replace: As `import_golden`.
+        reason: As `import_golden`.
     """
     unknown = unknown_keys(raw)
     raw, drafts = without_drafts(raw)
@@ -151,6 +156,7 @@ def import_rows(
             orphaned=orphaned,
             replace=replace,
             origin=origin,
+            reason=reason,
         )
     return dataclasses.replace(imported, drafts=drafts, unknown=unknown)
 

@@ -25,7 +25,7 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import to_stored
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import asked_golden
 
 _COLUMNS = tuple(column.name for column in fields(StoredEvaluation))
 _SUMMARY_METRICS = (
@@ -310,7 +310,7 @@ def read_present(connection: Connection, entries: Sequence[GoldenEntry] | None =
     """
     row = queries().read_versions(connection)
     return Present(
-        golden_hash=golden_hash(list_golden(connection) if entries is None else entries),
+        golden_hash=golden_hash(asked_golden(connection) if entries is None else entries),
         model_digests=row.model_digests,
         chunking_hashes=tuple(row.chunking_hashes),
         index_version=row.index_version,

@@ -4,8 +4,9 @@ Reading their history, which triggers write, belongs in `store.golden_history`; 
 review in `store.golden_review`.
 """
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -98,6 +99,41 @@ def list_golden(connection: Connection) -> list[GoldenEntry]:
     ]
 
 
+def withdrawn_golden(connection: Connection) -> list[GoldenEntry]:
+    """Return the questions removed or changed without a reason since the last promotion, as then.
+
+    Evaluations ask them beside the present ones, so nobody can promote a configuration by taking
+    away what it does not find. Property 62.
+    """
+    return [
+        replace(entry_of_row(row.entry), golden_id=uuid5(row.golden_id, "withdrawn"))
+        if row.is_changed
+        else entry_of_row(row.entry)
+        for row in queries().withdrawn_golden(connection)
+    ]
+
+
+def asked_golden(connection: Connection) -> list[GoldenEntry]:
+    """Return the questions that an evaluation asks: the present and the withdrawn ones."""
+    return [*list_golden(connection), *withdrawn_golden(connection)]
+
+
+def entry_of_row(row: Mapping[str, Any]) -> GoldenEntry:
+    """Read a row of `golden_dataset` as `to_jsonb` wrote it."""
+    return GoldenEntry(
+        query=row["query"],
+        relevant_note_ids=tuple(UUID(note_id) for note_id in row["relevant_note_ids"]),
+        expected_answer=row["expected_answer"],
+        category=row["category"],
+        difficulty=row["difficulty"],
+        tags=tuple(row["tags"]),
+        golden_id=UUID(row["id"]),
+        created_at=datetime.fromisoformat(row["created_at"]),
+        updated_at=datetime.fromisoformat(row["updated_at"]),
+        places=tuple(place_from_json(place) for place in row["places"]),
+    )
+
+
 def locate_places(
     connection: Connection, entries: Sequence[GoldenEntry]
 ) -> dict[str, tuple[LocatedPlace, ...]]:
@@ -134,6 +170,7 @@ def write_golden(
     *,
     replace: bool,
     origin: str = "",
+    reason: str = "",
 ) -> list[GoldenChange]:
     """Write a validated dataset; unchanged questions are not touched.
 
@@ -142,6 +179,7 @@ def write_golden(
         entries: No two with the same id or normalised query.
         replace: Whether to delete stored questions that are not among the entries.
         origin: File, command or run, for the history and for messages.
+        reason: See `lock_golden`.
 
     Returns:
         What changed, deletions first.
@@ -149,7 +187,7 @@ def write_golden(
     Raises:
         InvalidGoldenDatasetError: An entry has the same question as another one that stays.
     """
-    lock_golden(connection, origin=origin)
+    lock_golden(connection, origin=origin, reason=reason)
     stored = list_golden(connection)
     changes = plan_changes(stored, entries, replace_all=replace, origin=origin)
     _write_changes(connection, stored, entries, changes)
@@ -164,6 +202,7 @@ def import_entries(
     orphaned: Sequence[str] = (),
     replace: bool = False,
     origin: str = "",
+    reason: str = "",
 ) -> GoldenImport:
     """Write the validated questions of a file; questions that a person entered are kept.
 
@@ -178,11 +217,12 @@ def import_entries(
         orphaned: Questions of the file that cannot be imported because they name a deleted note.
         replace: Whether to make the dataset equal to the file, including questions of a person.
         origin: File and run, for the history and for messages.
+        reason: See `lock_golden`.
 
     Raises:
         InvalidGoldenDatasetError: An entry has the same question as another one that stays.
     """
-    lock_golden(connection, origin=origin)
+    lock_golden(connection, origin=origin, reason=reason)
     queries().set_transaction(connection, name="rag.golden_source", value=source)
     stored = list_golden(connection)
     kept: list[GoldenEntry] = []
@@ -246,15 +286,17 @@ def _write_changes(
     )
 
 
-def lock_golden(connection: Connection, *, origin: str) -> None:
+def lock_golden(connection: Connection, *, origin: str, reason: str = "") -> None:
     """Lock the dataset against changes by others until commit.
 
     Args:
         connection: In a transaction.
         origin: File, command or run, for the history.
+        reason: Why questions are removed or changed, for the history; see `withdrawn_golden`.
     """
     queries().lock_golden(connection)
     queries().set_transaction(connection, name="rag.golden_origin", value=origin)
+    queries().set_transaction(connection, name="rag.golden_reason", value=reason)
 
 
 def delete_golden(connection: Connection, entries: Iterable[GoldenEntry | None]) -> None:

@@ -1327,6 +1327,8 @@ CREATE TABLE golden_history (
     -- The file that an import took a question from, with its folder; empty for what a person entered. An import deletes
     -- only what came from the same file.
     source text NOT NULL DEFAULT coalesce(current_setting('rag.golden_source', TRUE), ''),
+    -- Why a question was removed or changed; without one it stays asked as it was until the next promotion.
+    reason text NOT NULL DEFAULT coalesce(current_setting('rag.golden_reason', TRUE), ''),
     tenant_id text NOT NULL DEFAULT current_tenant()
 );
 -- Prevents a scan of the history for what a question last was.

@@ -9,6 +9,42 @@ ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03
     g.id;
 
+-- name: withdrawn_golden
+-- Questions as they were at the last promotion that were removed or changed since without a reason. A promotion is
+-- still judged on them, while one of their notes is stored.
+-- returns: golden_id uuid, is_changed bool (it is still in the dataset, otherwise), entry jsonb (of golden_dataset)
+-- index:   golden_history_question_idx
+WITH changes AS (
+    SELECT h.golden_id, h.id, h.old_entry, h.reason
+    FROM golden_history AS h
+    WHERE
+        h.tenant_id = current_tenant()
+        AND h.changed_at > (SELECT max(p.promoted_at) FROM promotions AS p WHERE p.tenant_id = current_tenant())
+),
+
+before AS (SELECT DISTINCT ON (c.golden_id) c.golden_id, c.old_entry FROM changes AS c ORDER BY c.golden_id, c.id)
+
+SELECT
+    b.golden_id, b.old_entry AS entry,
+    (SELECT count(*) > 0 FROM golden_dataset AS g WHERE g.id = b.golden_id AND g.tenant_id = current_tenant())
+        AS is_changed
+FROM before AS b
+WHERE
+    b.old_entry IS NOT NULL
+    AND NOT EXISTS (SELECT FROM changes AS c WHERE c.golden_id = b.golden_id AND c.reason <> '')
+    AND NOT EXISTS (
+        SELECT FROM golden_dataset AS g
+        WHERE
+            g.tenant_id = current_tenant() AND g.normalized_query = b.old_entry ->> 'normalized_query'
+            AND to_jsonb(g.relevant_note_ids) = b.old_entry -> 'relevant_note_ids'
+            AND g.category = b.old_entry ->> 'category' AND g.difficulty = (b.old_entry ->> 'difficulty')::smallint
+    )
+    AND EXISTS (
+        SELECT FROM notes AS n
+        WHERE b.old_entry -> 'relevant_note_ids' ? n.id::text
+    )
+ORDER BY b.golden_id;
+
 -- name: displaced_places
 -- Places of golden questions whose stored text no longer matches the note at that range, with the note's current
 -- content.

@@ -77,18 +77,22 @@ def show(request: Request, caller: Reader, golden_id: UUID) -> JSONResponse:
         return JSONResponse(_found(app.golden, golden_id).to_json())
 
 
-def update(request: Request, caller: Writer, golden_id: UUID, body: GoldenBody) -> JSONResponse:
+def update(
+    request: Request, caller: Writer, golden_id: UUID, body: GoldenBody, reason: str = ""
+) -> JSONResponse:
     """Change the given fields of a question."""
     with request.app.state.tenants.of(caller.tenant) as app:
         _found(app.golden, golden_id)
-        entry = app.golden.update(str(golden_id), body.fields(), origin=_origin(caller))
+        entry = app.golden.update(
+            str(golden_id), body.fields(), origin=_origin(caller), reason=reason
+        )
     return JSONResponse(entry.to_json())
 
 
-def delete(request: Request, caller: Writer, golden_id: UUID) -> Response:
+def delete(request: Request, caller: Writer, golden_id: UUID, reason: str = "") -> Response:
     """Delete a question; the history keeps it."""
     with request.app.state.tenants.of(caller.tenant) as app:
-        app.golden.delete([_found(app.golden, golden_id)], origin=_origin(caller))
+        app.golden.delete([_found(app.golden, golden_id)], origin=_origin(caller), reason=reason)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
