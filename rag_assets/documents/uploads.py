@@ -26,10 +26,7 @@ def build_uploaded_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         job=ingest_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=_(
-            "Reads the documents that are uploaded through the API, and registers those that came "
-            "while the database was down."
-        ),
+        description=_("Reads the documents that are uploaded through the API."),
     )
     def uploaded_documents(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         """Ingest the months of the uploads that nobody has read; one run at a time."""
@@ -41,7 +38,6 @@ def build_uploaded_documents_sensor(settings: Settings) -> dg.SensorDefinition:
                 )
             )
         with open_application(settings) as application:
-            application.documents.register_kept()
             waiting = application.documents.waiting_uploads()
         if not waiting:
             return dg.SkipReason(_("There is nothing to do."))

@@ -26,7 +26,7 @@ from rag_resources.documents.folder import FoundFile, folder_files
 from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.uploads import SOURCE as UPLOADS
-from rag_resources.documents.uploads import Upload, register, register_kept
+from rag_resources.documents.uploads import Upload, register
 from rag_resources.documents.verification import (
     Verified,
     picture_of_page,
@@ -37,7 +37,7 @@ from rag_resources.documents.web import WebAddress, is_web, web_addresses, web_f
 from rag_resources.files import Files, open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
-from rag_resources.store.document_files import announce, find_upload, list_addresses, list_arrivals
+from rag_resources.store.document_files import announce, list_addresses, list_arrivals
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
@@ -228,30 +228,15 @@ class Documents:
 
     # --- Uploads
 
-    def register(self, upload: Upload) -> DocumentSummary:
-        """Register a kept upload as a document.
-
-        Raises:
-            ConflictError: See `documents.uploads.register`.
-            DatabaseError: The database does not answer; the upload stays kept.
-        """
-        document_id = register(self.database, self.files, upload)
+    def register(self, upload: Upload, content: bytes) -> DocumentSummary:
+        """Register an upload as a document; see `documents.uploads.register`."""
+        document_id = register(self.database, self.files, upload, content)
         return self.find(str(document_id))
-
-    def register_kept(self) -> int:
-        """Register what was uploaded while the database was down; return how many."""
-        return register_kept(self.database, self.files)
 
     def waiting_uploads(self) -> Mapping[UUID, datetime]:
         """Return the arrival times of the uploads, of all tenants, that are not read yet."""
         with self.database.transaction() as connection:
             return list_waiting_uploads(connection, UPLOADS)
-
-    def uploaded(self, upload_id: UUID) -> UUID | None:
-        """Return the document that an upload was registered as."""
-        with self.database.transaction() as connection:
-            found = find_upload(connection, upload_id, tenant=self.settings.tenant, source=UPLOADS)
-        return found.document_id if found else None
 
     # --- For a person
 
@@ -281,10 +266,8 @@ class Documents:
             refresh_statuses(connection)
             return find_document(connection, name, tenant=self.settings.tenant)
 
-    def find_by_id(self, document_id: UUID | None) -> DocumentSummary | None:
+    def find_by_id(self, document_id: UUID) -> DocumentSummary | None:
         """Return the document with an id; None if there is none."""
-        if document_id is None:
-            return None
         with self.database.transaction() as connection:
             refresh_statuses(connection)
             return fetch_summary(connection, document_id, tenant=self.settings.tenant)

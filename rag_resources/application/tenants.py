@@ -7,7 +7,6 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
 from rag_resources.documents.arrival import files_folder
-from rag_resources.documents.uploads import kept_uploads
 from rag_resources.files import open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
@@ -138,7 +137,7 @@ class Tenants:
         from rag_resources.serving.report import REPORT
 
         files = open_files(self.settings.files_address)
-        own = [*files.names(files_folder(name)), *kept_uploads(files, name)]
+        own = files.names(files_folder(name))
         for each in (*own, REPORT):
             files.delete(each)
         return len(own)

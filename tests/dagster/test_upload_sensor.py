@@ -9,7 +9,8 @@ import pytest
 
 from rag_assets.documents.uploads import build_uploaded_documents_sensor
 from rag_resources.application import open_application
-from rag_resources.documents.uploads import check_upload, keep
+from rag_resources.database.pool import Database
+from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
@@ -45,7 +46,8 @@ def test_what_was_uploaded_is_read_once(
     with dg.DagsterInstance.ephemeral() as instance:
         assert tick(instance) == _("There is nothing to do.")
         upload = check_upload(b"Acta de la comunidad.", "acta.txt", tenant="vecina")
-        keep(files, upload, b"Acta de la comunidad.")  # The database was down.
+        with Database(database_url, tenant="vecina") as database:
+            register(database, files, upload, b"Acta de la comunidad.")
         requested = tick(instance)
         assert isinstance(requested, dg.RunRequest)
         assert requested.tags["dagster/asset_partition_range_start"] == THIS_MONTH

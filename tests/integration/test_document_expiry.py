@@ -9,7 +9,7 @@ import pytest
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.database.pool import Database
 from rag_resources.documents.deletion import purge_documents
-from rag_resources.documents.uploads import check_upload, keep, register
+from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
@@ -31,8 +31,7 @@ def stand(database: Database, tmp_path: Path) -> Stand:
 
 def upload(stand: Stand, content: bytes, name: str = "acta.txt", **metadata: str) -> UUID:
     received = check_upload(content, name, tenant="ana", metadata=metadata)
-    keep(stand.files, received, content)
-    return register(stand.database, stand.files, received)
+    return register(stand.database, stand.files, received, content)
 
 
 def test_an_upload_expires_as_its_tenant_says(stand: Stand) -> None:

@@ -11,7 +11,7 @@ from rag_resources.core.types import ModelInfo
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import own_tables
 from rag_resources.documents.arrival import file_name
-from rag_resources.documents.uploads import check_upload, keep
+from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.store.index_state import read_index_version
@@ -111,7 +111,8 @@ def test_nothing_of_a_tenant_remains(
     furnish(rag, database_url, "blas", SECRET)
     furnish(rag, database_url, "ana", "el ascensor")
     upload = check_upload(b"Un texto.", "texto.txt", tenant="blas")
-    keep(files, upload, b"Un texto.")
+    with Database(database_url, tenant="blas") as own_database:
+        register(own_database, files, upload, b"Un texto.")
     own, theirs = file_name("blas", b"b"), file_name("ana", b"a")
     for name in (own, theirs):
         files.write(name, b"x")
@@ -126,8 +127,8 @@ def test_nothing_of_a_tenant_remains(
     assert left["remaining"] == {}
     assert left["rows"]["notes"] == 2
     assert left["rows"]["golden_history"] == 2
-    assert left["files"] == 3
-    kept = [name for folder in ("documents", "uploads") for name in stored(files, folder)]
+    assert left["files"] == 2
+    kept = [name for name in stored(files, "documents")]
     assert kept == [theirs]
     names = [each["name"] for each in run(rag, "ana", "tenant", "list", "--json").json["tenants"]]
     assert "blas" not in names

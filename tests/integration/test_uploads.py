@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import pytest
@@ -18,8 +17,7 @@ from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.errors import ConflictError
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.documents import uploads
-from rag_resources.documents.uploads import check_upload, find_kept, keep
+from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
@@ -27,7 +25,6 @@ from rag_resources.store.document_list import ALWAYS
 from tests.api_server import ApiServer, serving
 from tests.databases import cloned
 from tests.tcp_proxy import TcpProxy
-from tests.waiting import wait_until
 
 DOCUMENTS = "/v1/documents"
 PLAN = b"El plan del barrio paga dos lineas de autobus.\n"
@@ -239,61 +236,18 @@ def test_names_of_files_lead_nowhere(api: ApiServer, keys: dict[str, str], folde
     assert not list(folder.parent.glob("fuera.txt"))
 
 
-def test_without_a_database_the_file_is_kept_and_registered_later(
-    api: ApiServer, keys: dict[str, str], proxy: TcpProxy, application: Application
+def test_without_a_database_an_upload_is_refused_and_leaves_nothing(
+    api: ApiServer, keys: dict[str, str], proxy: TcpProxy, folder: Path
 ) -> None:
-    for known in ("reader", "writer"):  # an unknown key cannot be checked without a database
-        assert show(api, keys[known], str(uuid4())).status_code == HTTPStatus.NOT_FOUND
+    before = sorted(folder.rglob("*"))
     proxy.refuse()
     proxy.cut()
     try:
         answered = post(api, keys["writer"], b"Llega con la base caida.\n", "tarde.txt")
-        assert answered.status_code == HTTPStatus.ACCEPTED, answered.text
-        row = answered.json()
-        assert (row["status"], row["message"]) == (
-            "indexing_unavailable",
-            _("The file is kept. It is registered and read when the database answers again."),
-        )
-        shown = show(api, keys["reader"], row["id"])
-        assert shown.json()["status"] == "indexing_unavailable"
+        assert answered.status_code == HTTPStatus.SERVICE_UNAVAILABLE, answered.text
     finally:
         proxy.heal()
-    assert show(api, keys["foreign"], row["id"]).status_code != HTTPStatus.OK
-    assert application.documents.register_kept() == 1
-    assert application.documents.register_kept() == 0
-
-    def status() -> str:
-        return str(show(api, keys["reader"], row["id"]).json().get("status"))
-
-    wait_until(lambda: status() == "pending", 60)
-
-
-def test_an_upload_that_was_cut_off_is_no_document(database: Database, tmp_path: Path) -> None:
-    files = LocalFiles(tmp_path)
-    upload = check_upload(PLAN, "plan.txt", tenant="default")
-    keep(files, upload, PLAN)
-    copy = next(tmp_path.rglob(upload.file_sha256.hex()))
-    copy.unlink()  # as if killed before the file was written
-    assert uploads.register_kept(database, files) == 0
-    assert find_kept(files, upload.upload_id) == upload
-    keep(files, upload, PLAN)
-    assert uploads.register_kept(database, files) == 1
-    assert find_kept(files, upload.upload_id) is None
-
-
-@pytest.mark.parametrize("bad", [{"a": "b\x00"}, {"a": "\ud800"}])
-def test_a_record_that_cannot_be_stored_keeps_no_other_from_it(
-    database: Database, tmp_path: Path, bad: dict[str, str]
-) -> None:
-    """It is set aside, where the deletion of its tenant finds it."""
-    files = LocalFiles(tmp_path)
-    received = check_upload(PLAN, "plan.txt", tenant="default")
-    keep(files, replace(received, metadata=bad), PLAN)
-    keep(files, check_upload(ACTA, "acta.txt", tenant="default"), ACTA)
-    assert uploads.register_kept(database, files) == 1
-    assert uploads.register_kept(database, files) == 0
-    (left,) = uploads.kept_uploads(files, "default")
-    assert str(received.upload_id) in left
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_refused_upload_leaves_no_file(database: Database, tmp_path: Path) -> None:
@@ -302,13 +256,9 @@ def test_a_refused_upload_leaves_no_file(database: Database, tmp_path: Path) -> 
         check_upload(content, "plan.txt", tenant="default", idempotency_key="k")
         for content in (PLAN, ACTA)
     )
-    keep(files, first, PLAN)
+    register(database, files, first, PLAN)
     with pytest.raises(ConflictError):
-        keep(files, second, ACTA)
-    uploads.register(database, files, first)
-    keep(files, second, ACTA)
-    with pytest.raises(ConflictError):
-        uploads.register(database, files, second)
+        register(database, files, second, ACTA)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [
         first.file_sha256.hex()
     ]

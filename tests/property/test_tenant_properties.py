@@ -23,7 +23,7 @@ from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Access, Connection, Database
 from rag_resources.database.schema import own_tables
 from rag_resources.documents.arrival import files_folder
-from rag_resources.documents.uploads import check_upload, keep
+from rag_resources.documents.uploads import check_upload
 from rag_resources.indexing.purge import purge
 from rag_resources.ingestion.deletion import delete_notes
 from rag_resources.ingestion.ingest import ingest
@@ -245,8 +245,7 @@ class Shelf:
                 if each.kind == "document":
                     file = each.text.encode()
                     upload = check_upload(file, f"{each.name}.txt", tenant=tenant)
-                    keep(self._documents(tenant).files, upload, file)
-        self._documents("ana").register_kept()
+                    self._documents(tenant).register(upload, file)
         self._documents("ana").extract(ALWAYS)
         self._documents("ana").apply(ALWAYS)
         self._corpus.index(SMALL)

@@ -1,4 +1,4 @@
-"""Uploads under idempotency keys, repeated, cut off and kept in any order."""
+"""Uploads under idempotency keys, repeated in any order."""
 
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -11,9 +11,7 @@ from rag_resources.database.pool import Database
 from rag_resources.documents.uploads import (
     SOURCE,
     check_upload,
-    keep,
     register,
-    register_kept,
 )
 from rag_resources.files import LocalFiles
 
@@ -33,7 +31,6 @@ requests = st.lists(
         st.sampled_from(["ana", "berta"]),
         st.sampled_from(["k1", "k2"]),
         bodies,
-        st.booleans(),
     ),
     max_size=12,
 )
@@ -42,37 +39,25 @@ requests = st.lists(
 @one_database
 @given(requests)
 def test_property_52_one_idempotency_key_takes_effect_once_for_one_body(
-    database: Database, tmp_path: Path, history: list[tuple[str, str, Body, bool]]
+    database: Database, tmp_path: Path, history: list[tuple[str, str, Body]]
 ) -> None:
-    """Also if the database is down for some of them: what is kept then may be refused later."""
     example = uuid4().hex
     files = LocalFiles(tmp_path / example)
     first: dict[tuple[str, str], Body] = {}
-    kept: dict[tuple[str, str], Body] = {}
     documents: dict[tuple[str, str], UUID] = {}
-    for owner, key, body, is_down in history:
+    for owner, key, body in history:
         text, name, title = body
         content = text.encode()
         own = (f"{owner}-{example}", key)
         upload = check_upload(content, name, tenant=own[0], title=title, idempotency_key=key)
-        try:
-            keep(files, upload, content)
-        except ConflictError:
-            assert kept[own] != body
-            continue
-        assert kept.setdefault(own, body) == body
         is_first = first.setdefault(own, body) == body
-        if is_down:
-            continue
         try:
-            document = register(database, files, upload)
+            document = register(database, files, upload, content)
         except ConflictError:
             assert not is_first
         else:
             assert is_first
             assert documents.setdefault(own, document) == document
-        del kept[own]
-    register_kept(database, files)
     with database.transaction() as connection:
         rows = connection.execute(
             "SELECT tenant_id, split_part(address, '/', 2) FROM document_addresses "

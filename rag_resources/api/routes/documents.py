@@ -13,16 +13,15 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 
 from rag_resources.api.bodies import DocumentRow, DocumentRows
-from rag_resources.api.identity import Caller, Reader, Writer
+from rag_resources.api.identity import Reader, Writer
 from rag_resources.api.problems import ProblemError, invalid
 from rag_resources.application.documents import Documents
 from rag_resources.core.document_stages import stages_of
-from rag_resources.core.errors import DatabaseError, ExtractionError, InvalidSourceError
+from rag_resources.core.errors import ExtractionError, InvalidSourceError
 from rag_resources.core.places import Box
 from rag_resources.core.quoting import shown
 from rag_resources.core.validation import check_writable
-from rag_resources.documents.uploads import Upload, check_upload, find_kept, keep
-from rag_resources.files import Files, open_files
+from rag_resources.documents.uploads import check_upload
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.document_list import DocumentDetails, DocumentSummary
@@ -30,7 +29,6 @@ from rag_resources.store.document_list import DocumentDetails, DocumentSummary
 router = APIRouter(tags=["documents"])
 PATHS = ("/v1/documents", "/api/v1/documents/ingest")
 """The path for uploads."""
-UNAVAILABLE = "indexing_unavailable"
 _BOX = re.compile(",".join([r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)"] * 4))
 
 ResultT = TypeVar("ResultT")
@@ -51,7 +49,7 @@ async def upload(
     metadata: Annotated[str, Form(max_length=100_000, description="A JSON object")] = "",
     idempotency_key: Annotated[str, Header(max_length=200)] = "",
 ) -> JSONResponse:
-    """Keep a file, to be read and indexed by the next run; a repeated request changes nothing."""
+    """Store a file, to be read and indexed by the next run; a repeated request changes nothing."""
     settings: Settings = request.app.state.settings
     described = _parsed(metadata)
     check_writable({"title": title, "file": file.filename, "metadata": described})
@@ -63,7 +61,6 @@ async def upload(
 
     def work() -> JSONResponse:
         content = file.file.read()
-        files = _files(settings)
         received = check_upload(
             content,
             file.filename or "",
@@ -72,14 +69,8 @@ async def upload(
             metadata=described,
             idempotency_key=idempotency_key,
         )
-        keep(files, received, content)
-        try:
-            with request.app.state.tenants.of(caller.tenant) as app:
-                row = _summary(app.documents.register(received))
-        except (DatabaseError, ProblemError) as error:
-            if isinstance(error, ProblemError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise
-            row = _waiting(received)
+        with request.app.state.tenants.of(caller.tenant) as app:
+            row = _summary(app.documents.register(received, content))
         headers = {"Location": f"/v1/documents/{row['id']}"}
         return JSONResponse(row, HTTPStatus.ACCEPTED, headers=headers)
 
@@ -100,23 +91,10 @@ def list_all(
 
 @router.get("/v1/documents/{document_id:uuid}", response_model=DocumentRow)
 def show(request: Request, caller: Reader, document_id: UUID) -> JSONResponse:
-    """Show a document, by its own id or that of its upload: how far each stage is, what failed."""
-    try:
-        with request.app.state.tenants.of(caller.tenant) as app:
-            found = _found(app.documents, document_id)
-            details = app.documents.details(found) if found else None
-    except DatabaseError:
-        found, details = None, None
-        kept = _kept(request.app.state.settings, caller, document_id)
-        if kept is None:
-            raise
-    else:
-        kept = None if found else _kept(request.app.state.settings, caller, document_id)
-    if found is not None:
-        return JSONResponse(_summary(found, details))
-    if kept is not None:
-        return JSONResponse(_waiting(kept))
-    raise _unknown(document_id)
+    """Show a document: how far each stage is, and what failed."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        found = _found(app.documents, document_id)
+        return JSONResponse(_summary(found, app.documents.details(found)))
 
 
 @router.get(
@@ -137,8 +115,6 @@ async def picture(
     def work() -> bytes:
         with request.app.state.tenants.of(caller.tenant) as app:
             found = _found(app.documents, document_id)
-            if found is None:
-                raise _unknown(document_id)
             try:
                 drawn: bytes = app.documents.picture(found, page, boxes=boxes)
             except ExtractionError:
@@ -157,8 +133,6 @@ def delete(request: Request, caller: Writer, document_id: UUID) -> Response:
     """Delete a document with everything that has its text; its source does not bring it back."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = _found(app.documents, document_id)
-        if found is None:
-            raise _unknown(document_id)
         app.documents.delete(found, reason=f"api {caller.key_id}".strip())
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
@@ -184,18 +158,6 @@ def _box(written: str) -> Box:
     return Box(min(left, right), min(top, bottom), max(left, right), max(top, bottom))
 
 
-def _files(settings: Settings) -> Files:
-    if not settings.keeps_files:
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            _(
-                "With DATABASE_URL it must also be said where the copies of the documents are "
-                "kept: set FILES_URL."
-            ),
-        )
-    return open_files(settings.files_address)
-
-
 def _parsed(metadata: str) -> Any:
     try:
         return json.loads(metadata) if metadata.strip() else None
@@ -203,22 +165,14 @@ def _parsed(metadata: str) -> Any:
         raise InvalidSourceError(_("metadata: must be a JSON object")) from None
 
 
-def _found(documents: Documents, document_id: UUID) -> DocumentSummary | None:
-    return documents.find_by_id(document_id) or documents.find_by_id(
-        documents.uploaded(document_id)
-    )
-
-
-def _kept(settings: Settings, caller: Caller, upload_id: UUID) -> Upload | None:
-    kept = find_kept(_files(settings), upload_id) if settings.keeps_files else None
-    return kept if kept and kept.tenant == caller.tenant else None
-
-
-def _unknown(document_id: UUID) -> ProblemError:
-    message = _("There is no document with the identifier {document_id}.").format(
-        document_id=document_id
-    )
-    return ProblemError(HTTPStatus.NOT_FOUND, message)
+def _found(documents: Documents, document_id: UUID) -> DocumentSummary:
+    found = documents.find_by_id(document_id)
+    if found is None:
+        message = _("There is no document with the identifier {document_id}.").format(
+            document_id=document_id
+        )
+        raise ProblemError(HTTPStatus.NOT_FOUND, message)
+    return found
 
 
 def _summary(document: DocumentSummary, details: DocumentDetails | None = None) -> dict[str, Any]:
@@ -251,25 +205,6 @@ def _summary(document: DocumentSummary, details: DocumentDetails | None = None) 
             {"page": each.page, "stage": each.stage, "reason": each.reason}
             for each in details.failures
         ]
-    encoded: dict[str, Any] = jsonable_encoder(row)
-    return encoded
-
-
-def _waiting(kept: Upload) -> dict[str, Any]:
-    row = {
-        "id": kept.upload_id,
-        "title": kept.title,
-        "address": kept.address,
-        "mediaType": kept.media_type,
-        "metadata": kept.metadata,
-        "status": UNAVAILABLE,
-        "stages": stages_of("pending", (), has_file=True),
-        "arrivedAt": kept.received_at,
-        "fileBytes": kept.file_bytes,
-        "message": _(
-            "The file is kept. It is registered and read when the database answers again."
-        ),
-    }
     encoded: dict[str, Any] = jsonable_encoder(row)
     return encoded
 
