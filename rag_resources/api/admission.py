@@ -8,7 +8,7 @@ from contextvars import copy_context
 from http import HTTPStatus
 from typing import TypeVar
 
-from rag_resources.api.metrics import QUEUED, REFUSED
+from rag_resources.api.metrics import REFUSED
 from rag_resources.api.problems import later
 from rag_resources.core.deadline import Deadline
 from rag_resources.languages.messages import _
@@ -75,7 +75,6 @@ class Admission:
                 self._usual_s += _WEIGHT * (time.monotonic() - begun_at - self._usual_s)
 
         self._admitted += 1
-        QUEUED.set(max(0, self._admitted - self._threads))
         future = asyncio.get_running_loop().run_in_executor(self._executor, begun)
         future.add_done_callback(self._done)
         return await future
@@ -86,7 +85,6 @@ class Admission:
 
     def _done(self, _: "asyncio.Future[ResultT]") -> None:
         self._admitted -= 1
-        QUEUED.set(max(0, self._admitted - self._threads))
 
     def close(self) -> None:
         """Wait for running work, and refuse further work."""

@@ -137,7 +137,7 @@ class Tenants:
         from rag_resources.serving.report import REPORT
 
         files = open_files(self.settings.files_address)
-        own = files.names(files_folder(name))
+        own = list(files.names(files_folder(name)))
         for each in (*own, REPORT):
             files.delete(each)
         return len(own)

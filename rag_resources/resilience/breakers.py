@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 
 import structlog
 
@@ -50,17 +49,6 @@ def is_failure(error: Exception) -> bool:
     return isinstance(error, _FAILURES) or not isinstance(error, RagError)
 
 
-class BreakerState(StrEnum):
-    """What a circuit breaker does with the next call."""
-
-    CLOSED = "closed"
-    """Lets it through."""
-    OPEN = "open"
-    """Refuses it."""
-    HALF_OPEN = "half_open"
-    """Lets it through as a trial, unless a trial is under way."""
-
-
 class CircuitBreaker:
     """Stops calls to a dependency that has failed several times in a row.
 
@@ -99,19 +87,10 @@ class CircuitBreaker:
         self._epoch = 0
 
     @property
-    def state(self) -> BreakerState:
-        """What the breaker does with the next call."""
-        with self._lock:
-            if self._retry_at is None:
-                return BreakerState.CLOSED
-            if self._on_trial or self._clock() >= self._retry_at:
-                return BreakerState.HALF_OPEN
-            return BreakerState.OPEN
-
-    @property
     def is_closed(self) -> bool:
         """Whether every call is let through."""
-        return self.state is BreakerState.CLOSED
+        with self._lock:
+            return self._retry_at is None
 
     @contextmanager
     def guard(
@@ -221,12 +200,6 @@ class Breakers:
             if name not in self._made:
                 self._made[name] = self._make(name)
             return self._made[name]
-
-    def states(self) -> dict[str, BreakerState]:
-        """Return what each breaker does with the next call, by name."""
-        with self._lock:
-            made = dict(self._made)
-        return {name: breaker.state for name, breaker in made.items()}
 
     def close(self) -> None:
         """Forget all failures, so that every dependency is tried again."""

@@ -36,7 +36,7 @@ from rag_resources.languages.messages import _
 from rag_resources.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
-from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.resilience.deadlines import blames, call_within, deadline_scope, share
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
@@ -207,10 +207,6 @@ class RetrievalPipeline:
     def is_warm(self, config: RetrievalConfig) -> bool:
         """Whether the models of a configuration were loaded, or tried without success."""
         return self._tried.issuperset(config.models)
-
-    def breaker_states(self) -> dict[str, BreakerState]:
-        """Return the state of each dependency's circuit breaker, by its name."""
-        return self._breakers.states()
 
     def close_breakers(self) -> None:
         """Let the next retrieval try every dependency, however often it has failed."""

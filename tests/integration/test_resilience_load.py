@@ -17,7 +17,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
 from rag_resources.languages.messages import _
-from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import (
@@ -250,9 +250,7 @@ def test_property_35_something_is_always_found_while_things_break_and_heal(
         wait_until(
             lambda: (
                 rounds > begun + 1
-                and all(
-                    item.state is BreakerState.CLOSED for item in breakers._made.copy().values()
-                )
+                and all(item.is_closed for item in breakers._made.copy().values())
             )
         )
 

@@ -128,7 +128,7 @@ def test_nothing_of_a_tenant_remains(
     assert left["rows"]["notes"] == 2
     assert left["rows"]["golden_history"] == 2
     assert left["files"] == 2
-    kept = [name for name in stored(files, "documents")]
+    kept = list(stored(files, "documents"))
     assert kept == [theirs]
     names = [each["name"] for each in run(rag, "ana", "tenant", "list", "--json").json["tenants"]]
     assert "blas" not in names

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from rag_resources.api.gauges import read_gauges
 from rag_resources.api.identity import Operator
 from rag_resources.api.metrics import written
 from rag_resources.api.problems import later
@@ -42,8 +41,7 @@ def readyz(request: Request) -> JSONResponse:
 @router.get("/metrics", response_class=Response)
 def metrics(request: Request, caller: Operator) -> Response:
     """Write the numbers of all tenants together, for Prometheus; needs an operator's key."""
-    own = request.app.state.tenants.own.application
-    counted = written(own.database.statistics()) + read_gauges(own)
+    counted = written(request.app.state.tenants.own.application)
     return Response(counted, media_type=CONTENT_TYPE_LATEST)
 
 
