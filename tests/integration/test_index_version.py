@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -29,7 +28,6 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.index_state import (
     IndexVersion,
-    bump_index_version,
     read_index_version,
 )
 from rag_resources.store.models import register_model
@@ -180,57 +178,6 @@ def test_a_statement_that_changes_nothing_searched_keeps_the_version(
     assert look(indexed) == before
 
 
-def test_copied_rows_are_a_change(indexed: Database) -> None:
-    before = look(indexed).number
-    with (
-        indexed.transaction() as connection,
-        connection.cursor() as cursor,
-        cursor.copy("COPY notes (content, tenant_id) FROM STDIN") as copy,
-    ):
-        copy.write_row(("Copiada.", "ana"))
-    assert look(indexed).number > before
-
-
-def test_indexing_twice_changes_once(indexed: Database) -> None:
-    """A second run changes neither the version nor, therefore, the validity of evaluations."""
-    before = look(indexed)
-    index(indexed)
-    assert look(indexed) == before
-
-
-def test_an_index_is_a_change_that_has_to_be_told(indexed: Database) -> None:
-    before = look(indexed)
-    assert ensure_vector_indexes(indexed, HashEmbedder().info, min_rows=1)
-    assert look(indexed).number == before.number
-    with indexed.transaction() as connection:
-        bump_index_version(connection)
-    assert look(indexed).number > before.number
-
-
-def test_who_may_only_insert_notes_need_not_know_of_versions(
-    indexed: Database, database_url: str
-) -> None:
-    """An old application's own user, who sees neither the sequence nor its schema by default."""
-    role = f"role_{uuid4().hex}"
-    execute(
-        indexed,
-        f"CREATE ROLE {role} LOGIN PASSWORD 'clave'",
-        f"GRANT INSERT ON notes TO {role}",
-        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
-        f"GRANT USAGE ON SCHEMA public TO {role}",
-    )
-    before = look(indexed, "default").number
-    own = psycopg.conninfo.make_conninfo(
-        database_url, user=role, password="clave", options="-c search_path=pg_catalog"
-    )
-    try:
-        with psycopg.connect(own) as connection:
-            connection.execute("INSERT INTO public.notes (content) VALUES ('Nueva.')")
-        assert look(indexed, "default").number > before
-    finally:
-        execute(indexed, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
-
-
 # --- Writers at work --------------------------------------------------------------------------
 
 
@@ -242,17 +189,6 @@ def test_a_change_counts_once_it_is_committed(indexed: Database, writer: Writer)
         assert look(indexed) == before
         end()
     assert look(indexed).number > before.number
-
-
-def test_writers_do_not_wait_for_each_other(indexed: Database, writer: Writer) -> None:
-    before = look(indexed)
-    writer.execute("INSERT INTO notes (tenant_id, content) VALUES ('ana', 'Una.')")
-    with indexed.transaction() as connection:
-        connection.execute("SET LOCAL lock_timeout = '5s'")
-        connection.execute("INSERT INTO notes (tenant_id, content) VALUES ('ana', 'Otra.')")
-    between = look(indexed)
-    writer.commit()
-    assert before.number < between.number < look(indexed).number
 
 
 def test_changes_are_folded_without_the_number_falling(indexed: Database, writer: Writer) -> None:
@@ -299,19 +235,6 @@ def test_a_write_of_one_tenant_keeps_the_version_of_another(
     assert look(indexed, "blas").number > others.number
 
 
-def test_a_note_that_is_given_away_changes_both_versions(indexed: Database) -> None:
-    before, others = look(indexed), look(indexed, "blas")
-    execute(indexed, "UPDATE notes SET tenant_id = 'blas' WHERE external_id = '0'")
-    assert look(indexed).number > before.number
-    assert look(indexed, "blas").number > others.number
-    with indexed.transaction() as connection:
-        moved = connection.execute(
-            "SELECT DISTINCT c.tenant_id, e.tenant_id AS vectors, n.external_id FROM notes AS n"
-            " JOIN chunks AS c ON c.note_id = n.id JOIN chunk_embeddings AS e ON e.chunk_id = c.id"
-        ).fetchall()
-    assert sorted(moved) == [("ana", "ana", "1"), ("blas", "blas", "0")]
-
-
 def test_a_change_of_the_models_is_everybodys(indexed: Database) -> None:
     before = look(indexed, "nobody")
     execute(indexed, CHANGES["threshold"])
@@ -343,25 +266,6 @@ def test_a_note_that_expires_ends_the_version(indexed: Database, writer: Writer)
     wait_until(lambda: look(indexed) != brief)
     assert look(indexed).number == brief.number
     assert look(indexed).next_expiry == expiry
-
-
-def test_databases_never_share_a_version(server: EmbeddedServer, template_database: str) -> None:
-    """Two clones of one template, which have the same id, and one that takes the other's name."""
-    name = f"test_{uuid4().hex}"
-    seen = []
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        for clone in (name, f"{name}_b", name):
-            connection.execute(f"DROP DATABASE IF EXISTS {clone}")
-            connection.execute(
-                f"CREATE DATABASE {clone} TEMPLATE {template_database} STRATEGY file_copy"
-            )
-            with Database(server.dsn(clone)) as database:
-                seen.append(look(database).lineage)
-            with Database(server.dsn(clone)) as database:
-                assert look(database).lineage == seen[-1]
-        connection.execute(f"DROP DATABASE {name}")
-        connection.execute(f"DROP DATABASE {name}_b")
-    assert len(set(seen)) == 3
 
 
 @pytest.fixture

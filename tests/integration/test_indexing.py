@@ -22,7 +22,6 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import (
-    IndexingError,
     ModelMissingError,
     ProviderError,
     ProviderUnavailableError,
@@ -238,21 +237,6 @@ def test_window_is_chunked_and_embedded_completely(database: Database) -> None:
     assert hashes == [(chunking_hash(SMALL),)]
 
 
-def test_second_run_embeds_and_writes_nothing(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    add_notes(database, [text_of(number) for number in range(5)])
-    index(database, embedder)
-    before = row_versions(database)
-
-    reports = index(database, embedder)
-    register(database, embedder)
-
-    assert reports == (ChunkReport(), EmbedReport(), EmbedReport())
-    assert embedder.texts == []
-    assert row_versions(database) == before
-
-
 def test_only_the_window_is_indexed(database: Database) -> None:
     """Its end is outside, its start inside."""
     embedder = HashEmbedder()
@@ -316,42 +300,6 @@ def test_identical_text_of_two_notes_is_embedded_once(database: Database) -> Non
     assert_fully_embedded(database, embedder)
 
 
-@pytest.mark.parametrize("notes_first", [True, False])
-def test_the_text_of_a_short_note_is_embedded_once_for_note_and_chunk(
-    database: Database, notes_first: bool
-) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    add_notes(database, ["Una nota de una frase."])
-    chunk_window(database, ALWAYS, SMALL)
-    stages = [embed_notes, embed_chunks]
-    reports = [
-        embed(database, embedder, ALWAYS) for embed in (stages if notes_first else stages[::-1])
-    ]
-    assert embedder.texts.count("Una nota de una frase.") == 1
-    assert [report.reused for report in reports] == [0, 1]
-    assert embed_notes(database, embedder, ALWAYS).notes == 0
-    assert_fully_embedded(database, embedder)
-
-
-def test_new_chunking_configuration_chunks_everything_again(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    notes = add_notes(database, [text_of(number) for number in range(3)])
-    index(database, embedder)
-
-    chunked, embedded, whole = index(database, embedder, OTHER)
-
-    assert (chunked.notes, embedded.notes, whole.notes) == (len(notes), len(notes), 0)
-    assert_chunks_are(database, OTHER)
-    assert_fully_embedded(database, embedder)
-    orphans = fetch(
-        database,
-        "SELECT chunk_id FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)",
-    )
-    assert orphans == []
-
-
 def test_expired_notes_are_skipped_and_later_expiry_is_not(database: Database) -> None:
     embedder = HashEmbedder()
     register(database, embedder)
@@ -390,17 +338,6 @@ def test_blank_legacy_note_is_done_without_chunks_or_vectors(
     assert index(database, embedder)[0] == ChunkReport()
     with database.transaction() as connection:
         assert chunk_store.find_broken(connection, ALWAYS, limit=10) == []
-
-
-def test_more_notes_than_any_batch_holds(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    add_notes(database, [text_of(number, 1) for number in range(130)])
-
-    chunked, embedded, whole = index(database, embedder)
-
-    assert (chunked.notes, embedded.notes, whole.notes) == (130, 130, 130)
-    assert_fully_embedded(database, embedder)
 
 
 # --- What fails -------------------------------------------------------------------------------
@@ -475,19 +412,6 @@ def test_a_text_that_breaks_the_server_is_recorded_and_the_others_are_embedded()
         embed_each(BrokenByAWord(), texts)
 
 
-def test_refused_chunk_that_is_edited_away_leaves_no_failure(database: Database) -> None:
-    embedder = HashEmbedder(refuses="prohibida")
-    register(database, embedder)
-    (note,) = add_notes(database, ["La palabra prohibida."])
-    assert index(database, embedder)[1].failed
-
-    edit(database, note, "La palabra permitida.")
-    index(database, embedder)
-
-    assert_fully_embedded(database, embedder)
-    assert fetch(database, "SELECT * FROM indexing_failures") == []
-
-
 class BrokenEmbedder(HashEmbedder):
     """Fails for good after some batches."""
 
@@ -536,17 +460,6 @@ REFUSING_TRIGGER = """
 """
 
 
-REFUSING_VECTORS = """
-    CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        IF ({text}) ~ 'maldita' THEN RAISE 'no aquí'; END IF;
-        RETURN NEW;
-    END $$;
-    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {table}
-    FOR EACH ROW EXECUTE FUNCTION refuse_{table}();
-"""
-
-
 @pytest.mark.parametrize(
     ("refusal", "reason"),
     [
@@ -586,57 +499,6 @@ def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(
     assert fetch(database, "SELECT * FROM indexing_failures") == []
 
 
-def test_vectors_that_cannot_be_stored_cost_only_their_note(database: Database) -> None:
-    notes = add_notes(database, [text_of(1), "Una palabra maldita.", text_of(2)])
-    embedder = HashEmbedder()
-    with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
-        for table, text in (
-            ("chunk_embeddings", "SELECT content FROM chunks WHERE id = NEW.chunk_id"),
-            ("note_embeddings", "SELECT content FROM notes WHERE id = NEW.note_id"),
-        ):
-            connection.execute(REFUSING_VECTORS.format(table=table, text=text))  # type: ignore[arg-type]
-    chunk_window(database, ALWAYS, SMALL)
-
-    reports = embed_chunks(database, embedder, ALWAYS), embed_notes(database, embedder, ALWAYS)
-
-    for report in reports:
-        assert report.notes == 2
-        assert [failure.note_id for failure in report.failed] == [notes[1]]
-    assert [(stage, note) for stage, note, _, _ in recorded_failures(database)] == [
-        ("embed_chunk", notes[1]),
-        ("embed_note", notes[1]),
-    ]
-    embedder.texts.clear()
-    embed_chunks(database, embedder, ALWAYS)
-    assert {text for text in embedder.texts if "maldita" not in text} == set()
-
-    edit(database, notes[1], "Una palabra bendita.")
-    index(database, embedder)
-    assert recorded_failures(database) == []
-    assert_fully_embedded(database, embedder)
-
-
-def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Database) -> None:
-    with database.transaction() as connection:
-        connection.execute(
-            "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
-        )
-        connection.execute(
-            "CREATE TRIGGER lose BEFORE INSERT ON chunks FOR EACH ROW "
-            "WHEN (new.chunk_index = 1) EXECUTE FUNCTION lose()"
-        )
-    (note,) = add_notes(database, [text_of(1)])
-
-    report = chunk_window(database, ALWAYS, SMALL)
-
-    assert [failure.note_id for failure in report.failed] == [note]
-    assert fetch(database, "SELECT id FROM chunks") == [(note,)]
-    assert fetch(database, "SELECT chunked_at FROM notes") == [(None,)]
-    with pytest.raises(IndexingError), database.transaction() as connection:
-        chunk_store.replace_chunks(connection, expected_chunks(database, SMALL), chunking_hash="x")
-
-
 # --- Models -----------------------------------------------------------------------------------
 
 
@@ -655,21 +517,6 @@ def test_model_registered_later_queues_all_notes(database: Database) -> None:
     assert_fully_embedded(database, second)
     embed_chunks(database, first, ALWAYS)
     assert_fully_embedded(database, first)
-
-
-def test_model_of_whole_notes_gets_no_queue_until_it_embeds_chunks(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder, embeds_chunks=False)
-    notes = add_notes(database, [text_of(1)])
-    chunk_window(database, ALWAYS, SMALL)
-    assert embed_notes(database, embedder, ALWAYS).notes == 1
-    assert pending(database) == set()
-
-    register(database, embedder)
-    assert pending(database) == set(notes)
-    register(database, embedder, embeds_chunks=False)
-
-    assert fetch(database, "SELECT embeds_chunks FROM embedding_models") == [(True,)]
 
 
 def test_model_with_other_weights_or_dimension_is_refused(database: Database) -> None:
@@ -713,26 +560,6 @@ def test_model_registered_while_a_note_is_being_chunked_gets_that_note(
     assert pending(database, "second_model") == {note}
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_note_chunked_while_a_model_is_being_registered_is_queued_for_it(
-    database: Database, known: bool
-) -> None:
-    """The same race, the registration committing first."""
-    second = HashEmbedder("second_model")
-    register(database, HashEmbedder())
-    if known:
-        register(database, second, embeds_chunks=False)
-    (note,) = add_notes(database, [text_of(1)])
-    with ThreadPoolExecutor() as pool:
-        with database.transaction() as connection:
-            register_model(connection, second.info, embeds_chunks=True)
-            chunking = pool.submit(chunk_window, database, ALWAYS, SMALL)
-            wait_until(lambda: chunking.done() or waiting(database))
-        assert chunking.result(timeout=20).notes == 1
-
-    assert pending(database, "second_model") == {note}
-
-
 # --- Beside other runs ------------------------------------------------------------------------
 
 
@@ -760,22 +587,6 @@ class PausingEmbedder(HashEmbedder):
         self.reached.set()
         assert self.go_on.wait(30)
         return super().embed_passages(texts)
-
-
-def test_concurrent_runs_share_a_window_without_double_work(database: Database) -> None:
-    embedder = HashEmbedder()
-    register(database, embedder)
-    add_notes(database, [text_of(number, 3) for number in range(150)])
-    with ThreadPoolExecutor() as pool:
-        chunked = list(pool.map(lambda _: chunk_window(database, ALWAYS, SMALL), range(3)))
-        embedded = list(pool.map(lambda _: embed_chunks(database, embedder, ALWAYS), range(3)))
-
-    assert sum(report.notes for report in chunked) == 150
-    assert sum(report.notes for report in embedded) == 150
-    assert [report.failed for report in chunked + embedded] == [[]] * 6
-    assert len(embedder.texts) == len(set(embedder.texts))
-    assert_chunks_are(database, SMALL)
-    assert_fully_embedded(database, embedder)
 
 
 def test_chunking_and_embedding_side_by_side(database: Database) -> None:
@@ -873,61 +684,6 @@ def test_note_deleted_while_its_chunks_are_being_embedded(database: Database, re
     slow.refuses = ""
     index(database, slow)
     assert_fully_embedded(database, slow)
-
-
-def test_note_deleted_while_its_own_vector_is_being_made(database: Database) -> None:
-    """Neither a vector nor a failure is left of it, and the run goes on."""
-    slow = PausingEmbedder("prohibida")
-    register(database, slow)
-    good, bad, kept = add_notes(database, [text_of(1), "Una prohibida.", text_of(2)])
-    with ThreadPoolExecutor() as pool:
-        embedding = pool.submit(embed_notes, database, slow, ALWAYS)
-        assert slow.reached.wait(20)
-        delete(database, good)
-        delete(database, bad)
-        slow.go_on.set()
-        embedding.result(timeout=30)
-
-    assert fetch(database, "SELECT note_id FROM note_embeddings") == [(kept,)]
-    assert fetch(database, "SELECT * FROM indexing_failures") == []
-
-
-def test_note_edited_between_chunking_and_embedding(database: Database) -> None:
-    """Its old chunks are not embedded, but its provisional one is, until it is chunked again."""
-    embedder = HashEmbedder()
-    register(database, embedder)
-    edited, other = add_notes(database, [text_of(1), text_of(2)])
-    chunk_window(database, ALWAYS, SMALL)
-    edit(database, edited, text_of(9))
-
-    assert embed_chunks(database, embedder, ALWAYS).notes == 2
-    assert pending(database) == set()
-    assert not any("1-0" in text for text in embedder.texts)
-    index(database, embedder)
-
-    assert pending(database) == set()
-    assert other != edited
-    assert_chunks_are(database, SMALL)
-    assert_fully_embedded(database, embedder)
-
-
-def test_note_edited_while_its_own_vector_is_being_made(database: Database) -> None:
-    slow = PausingEmbedder()
-    register(database, slow)
-    (note,) = add_notes(database, [text_of(1)])
-    with ThreadPoolExecutor() as pool:
-        embedding = pool.submit(embed_notes, database, slow, ALWAYS)
-        assert slow.reached.wait(20)
-        edit(database, note, text_of(2))
-        slow.go_on.set()
-        embedding.result(timeout=30)
-
-    assert slow.texts == [text_of(1), text_of(2)]
-    stale = (
-        "SELECT FROM note_embeddings e JOIN notes n ON n.id = e.note_id "
-        "WHERE e.content_sha256 <> n.content_sha256"
-    )
-    assert fetch(database, stale) == []
 
 
 def test_vectors_being_stored_do_not_keep_notes_from_being_chunked(database: Database) -> None:

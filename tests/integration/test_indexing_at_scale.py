@@ -12,7 +12,7 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.indexing.embed import embed_chunks
 from rag_resources.store import vector_indexes
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import upsert_notes
@@ -98,27 +98,6 @@ def test_indexes_wait_for_the_end_of_a_backfill_unless_they_are_needed(
     assert names == (INDEXES if built else [])
 
 
-def test_a_table_that_stayed_as_it_is_is_not_analyzed_again(half_done: Database) -> None:
-    def analyzed_at() -> object:
-        with half_done.transaction() as connection:
-            row = connection.execute(
-                "SELECT last_analyze FROM pg_stat_user_tables WHERE relname = %s",
-                (f"chunk_embeddings_{MODEL.info.name}",),
-            ).fetchone()
-        return row.last_analyze
-
-    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
-    first = analyzed_at()
-    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
-    again = analyzed_at()
-    finish(half_done)
-    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
-
-    assert first is not None
-    assert again == first
-    assert analyzed_at() != first
-
-
 @pytest.mark.parametrize(
     ("rows", "dimension", "needed_mb"), [(10, 512, 16), (100_000, 384, 156), (1_000_000, 384, 1560)]
 )
@@ -144,19 +123,6 @@ def test_an_index_build_takes_what_its_graph_needs_and_the_server_allows(
     assert [log["needed_mb"] for log in logs] == ([needed_mb] if needed_mb > allowed_mb else [])
 
 
-def test_more_notes_of_one_moment_than_a_batch_holds(database: Database) -> None:
-    """A batch continues where the previous one ended, even among notes of the same time."""
-    add_notes(database, 150, NOON)
-    with database.transaction() as connection:
-        register_model(connection, MODEL.info, embeds_chunks=True)
-
-    assert chunk_window(database, ALWAYS, ChunkingConfig()).notes == 150
-    assert embed_notes(database, MODEL, ALWAYS).notes == 150
-    assert embed_chunks(database, MODEL, ALWAYS).notes == 150
-    with database.transaction() as connection:
-        assert connection.execute("SELECT * FROM pending_vectors").fetchall() == []
-
-
 def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
     database: Database,
 ) -> None:
@@ -171,29 +137,6 @@ def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
         chunked = connection.execute("SELECT id FROM notes WHERE chunked_at IS NOT NULL").fetchall()
     assert {failure.note_id for failure in report.failed} == {row.id for row in bad}
     assert (report.notes, len(chunked)) == (30 - len(bad), 30 - len(bad))
-
-
-def test_refused_vectors_of_several_batches_are_recorded_each_and_the_others_are_written(
-    database: Database,
-) -> None:
-    add_notes(database, 150, NOON)
-    with database.transaction() as connection:
-        register_model(connection, MODEL.info, embeds_chunks=True)
-    chunk_window(database, ALWAYS, ChunkingConfig())
-    with database.transaction() as connection:
-        bad = connection.execute(
-            "SELECT id, note_id FROM chunks WHERE content ~ '(7|13|99)'"
-        ).fetchall()
-        refused = ",".join(f"'{row.id}'" for row in bad)
-        connection.execute(
-            f"ALTER TABLE chunk_embeddings_openai_hash ADD CHECK (chunk_id NOT IN ({refused}))"
-        )
-
-    report = embed_chunks(database, MODEL, ALWAYS)
-
-    assert {failure.note_id for failure in report.failed} == {row.note_id for row in bad}
-    assert len(report.failed) == len(bad) > 10
-    assert report.notes == 150 - len(bad)
 
 
 # How often a text has each of its words; where they stand does not matter.

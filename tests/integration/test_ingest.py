@@ -1,10 +1,9 @@
 """Ingesting records into `notes`: inserts, updates, unchanged notes, rejections and counts."""
 
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +88,6 @@ def test_identity_is_tenant_source_and_external_id(database: Database) -> None:
     assert [row.tenant_id for row in rows(database) if row.content == "Otra cosa."] == ["blas"]
 
 
-def test_unchanged_record_does_not_touch_its_row(database: Database) -> None:
-    load(database, RECORD)
-    before = chunked(database)
-
-    report = load(database, RECORD)
-
-    assert rows(database) == [before]
-    assert report.by_month == {"2025-03": Counter({Upsert.UNCHANGED: 1})}
-
-
 @pytest.mark.parametrize("change", [{"content": "Hoy no llovió."}, {"title": "Martes"}])
 def test_changed_text_is_to_be_chunked_again_under_the_same_id(
     database: Database, change: dict[str, str]
@@ -133,19 +122,6 @@ def test_changed_tags_cause_chunking(database: Database) -> None:
     assert after.tags == ["diario"]
 
 
-def test_changed_metadata_alone_does_not_cause_chunking(database: Database) -> None:
-    load(database, RECORD)
-    before = chunked(database)
-
-    report = load(database, replace(RECORD, metadata={"lugar": "Xàtiva"}))
-
-    (after,) = rows(database)
-    assert report.count(Upsert.UPDATED) == 1
-    assert after.chunked_at == before.chunked_at
-    assert after.updated_at > before.updated_at
-    assert after.metadata == {"lugar": "Xàtiva"}
-
-
 def test_a_file_that_is_changed_keeps_its_note_in_its_month(database: Database) -> None:
     """The date of a file counts once, for a note that states none."""
     undated = replace(RECORD, metadata={"createdAtOrigin": "file_modified"})
@@ -158,27 +134,6 @@ def test_a_file_that_is_changed_keeps_its_note_in_its_month(database: Database) 
     assert [row.created_at for row in rows(database)] == [RECORD.created_at]
     assert [note.created_at for note in report.undated] == [RECORD.created_at]
     assert list(report.by_month) == [f"{RECORD.created_at:%Y-%m}"]
-
-
-def test_a_date_that_a_person_corrects_moves_the_note(database: Database) -> None:
-    load(database, RECORD)
-    corrected = replace(RECORD, created_at=RECORD.created_at + timedelta(days=90))
-
-    assert load(database, corrected).count(Upsert.UPDATED) == 1
-    assert load(database, corrected).count(Upsert.UNCHANGED) == 1
-
-    assert [row.created_at for row in rows(database)] == [corrected.created_at]
-
-
-def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database) -> None:
-    last = replace(RECORD, content="La última versión.")
-
-    report = load(database, RECORD, last, last)
-
-    assert [row.content for row in rows(database)] == ["La última versión."]
-    assert report.by_month == {
-        "2025-03": Counter({Upsert.INSERTED: 1, Upsert.UPDATED: 1, Upsert.UNCHANGED: 1})
-    }
 
 
 def test_records_repeated_in_batches_written_at_once_leave_their_last_version(
@@ -200,24 +155,6 @@ def test_records_repeated_in_batches_written_at_once_leave_their_last_version(
     assert report.by_month == {
         "2025-03": Counter({Upsert.INSERTED: len(last), Upsert.UPDATED: len(records) - len(last)})
     }
-
-
-def test_batches_of_different_notes_are_written_at_the_same_time(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    both = threading.Barrier(2, timeout=30)
-    write = notes.upsert_notes
-
-    def together(*args: Any, **kwargs: Any) -> list[Upsert]:
-        both.wait()
-        return write(*args, **kwargs)
-
-    monkeypatch.setattr(module, "BATCH_RECORDS", 1)
-    monkeypatch.setattr(module, "upsert_notes", together)
-
-    report = load(database, *many(2))
-
-    assert report.count(Upsert.INSERTED) == 2
 
 
 @pytest.mark.parametrize(
@@ -322,46 +259,8 @@ def test_records_of_other_partitions_are_counted_and_left_out(database: Database
     assert report.by_month == {"2025-03": Counter({Upsert.INSERTED: 1})}
 
 
-def test_months_are_counted_in_utc(database: Database) -> None:
-    """What was written after midnight in Madrid belongs to the month that UTC was in."""
-    madrid = timezone(timedelta(hours=2))
-    records = [
-        replace(RECORD, external_id="a", created_at=datetime(2025, 4, 1, 1, 0, tzinfo=madrid)),
-        replace(RECORD, external_id="b", created_at=datetime(2025, 4, 1, 3, 0, tzinfo=madrid)),
-        replace(RECORD, external_id="c", created_at=datetime(2025, 4, 9, tzinfo=UTC)),
-    ]
-    load(database, records[2])
-
-    report = load(database, *records)
-
-    assert report.by_month == {
-        "2025-03": Counter({Upsert.INSERTED: 1}),
-        "2025-04": Counter({Upsert.INSERTED: 1, Upsert.UNCHANGED: 1}),
-    }
-
-
 def many(count: int) -> Sequence[NoteRecord]:
     return [replace(RECORD, external_id=f"{number:05}") for number in range(count)]
-
-
-def test_batches_report_progress_and_read_the_source_once(database: Database) -> None:
-    batches: list[int] = []
-
-    report = ingest(
-        database,
-        iter(many(2 * BATCH_RECORDS + 1)),
-        tenant="ana",
-        source="diario",
-        progress=batches.append,
-    )
-
-    assert batches == [BATCH_RECORDS, BATCH_RECORDS, 1]
-    assert report.count(Upsert.INSERTED) == len(rows(database)) == 2 * BATCH_RECORDS + 1
-
-
-def test_empty_source_writes_nothing(database: Database) -> None:
-    assert load(database) == IngestReport()
-    assert rows(database) == []
 
 
 def test_source_that_fails_keeps_what_was_committed_and_a_rerun_finishes(

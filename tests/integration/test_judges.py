@@ -1,27 +1,19 @@
 """Answers and judges with the real Ollama client over real HTTP; evaluations that store them."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 import pytest
-from structlog.testing import capture_logs
 
 from rag_resources.answers.answerers import QUOTATION_VERSION, QuotationAnswerer
-from rag_resources.answers.language_model import MAX_ANSWER_CHARS, LanguageModelAnswerer
 from rag_resources.application import Application
 from rag_resources.core.answers import Answer
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import (
-    DeadlineExceededError,
     InvalidAnswerError,
-    InvalidConfigurationError,
     InvalidParameterError,
-    ModelMissingError,
-    ProviderError,
-    ProviderUnavailableError,
-    RagError,
 )
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.golden import GoldenEntry
@@ -34,7 +26,6 @@ from rag_resources.evaluation.asking import count_steps
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
-from rag_resources.languages.messages import restored
 from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.settings import load_settings
@@ -44,7 +35,6 @@ from tests.embedders import HashEmbedder
 from tests.language_models import answerer_of, reply
 from tests.ollama_server import Fault, Json, OllamaServer
 
-SECRET = "pregunta-muy-secreta"
 QUESTION = "¿Cuánto cuesta la bomba?"
 PASSAGES = ["Hoy llamé al taller. Con la bomba son 415 €.", "Tuca cojea.", "Llueve."]
 SCORED = [SourcePassage(passage) for passage in PASSAGES]
@@ -84,14 +74,6 @@ def test_a_language_model_answers_with_the_range_that_says_it(
     assert all(text in prompt for text in (QUESTION, *PASSAGES))
 
 
-@pytest.mark.parametrize("sentences", [[], [("", [1])], [(" \n", [1])]])
-def test_what_the_passages_do_not_say_is_not_answered(
-    ollama: OllamaServer, chat: OllamaChat, sentences: list[tuple[str, list[int]]]
-) -> None:
-    ollama.answers = always(**reply(*sentences))
-    assert answerer_of(chat).answer(QUESTION, SCORED) == Answer()
-
-
 @pytest.mark.parametrize("citations", [[0], [4], [-1], []])
 def test_an_answer_that_cites_what_was_not_there_is_refused(
     ollama: OllamaServer, chat: OllamaChat, citations: list[int]
@@ -99,26 +81,6 @@ def test_an_answer_that_cites_what_was_not_there_is_refused(
     ollama.answers = always(**reply(("Cuesta 415 €.", citations)))
     with pytest.raises(InvalidAnswerError):
         answerer_of(chat).answer(QUESTION, SCORED)
-
-
-def test_a_source_that_does_not_exist_cannot_be_written(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    """The schema allows the numbers of the passages only."""
-    answerer_of(chat).answer(QUESTION, SCORED)
-    (body,) = ollama.requests_to(CHAT)
-    citations = body["format"]["$defs"]["Sentence"]["properties"]["citations"]
-    assert citations["items"]["enum"] == [1, 2, 3]
-
-
-def test_an_answer_can_be_stored_whatever_the_model_writes(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    """PostgreSQL refuses NUL, and a model may write without end."""
-    ollama.answers = always(**reply(("a\0b " + "x" * 9_000, [1])))
-    answer = answerer_of(chat, keep_unsupported=True).answer(QUESTION, SCORED)
-    assert answer.text.startswith("a b x")
-    assert len(answer.text) == MAX_ANSWER_CHARS
 
 
 def test_notes_cannot_close_their_element_of_a_prompt(
@@ -132,15 +94,6 @@ def test_notes_cannot_close_their_element_of_a_prompt(
     for prompt in prompts(ollama):
         assert "<sistema>" not in prompt
         assert prompt.count("</pasaje>") == 1
-
-
-def test_passages_that_do_not_fit_into_a_prompt_are_left_out(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    answerer_of(chat).answer(QUESTION, [SourcePassage(letter * 5_000) for letter in "ABCDE"])
-    (prompt,) = prompts(ollama)
-    assert len(prompt) < 13_000
-    assert ["A" * 5_000 in prompt, "B" * 5_000 in prompt, "CC" in prompt] == [True, True, False]
 
 
 # --- The language model as a judge ------------------------------------------------------------
@@ -175,37 +128,12 @@ def test_several_samples_see_the_passages_in_other_orders(
     assert firsts == PASSAGES  # As many as there are orders: three.
 
 
-def test_the_samples_that_succeed_are_enough(ollama: OllamaServer, chat: OllamaChat) -> None:
-    ollama.answers = always(supported=[True, True], relevance=4)
-    ollama.inject(Fault.CONTENT, times=2)
-    assert LanguageModelJudge(chat, samples=3).judge(QUESTION, ANSWER, PASSAGES) == Judgement(1, 1)
-
-
 def test_the_version_of_a_judge_tells_its_prompt_and_its_samples(chat: OllamaChat) -> None:
     once, thrice = LanguageModelJudge(chat), LanguageModelJudge(chat, 3)
     assert once.version.startswith("judge-")
     assert once.version.split() == [thrice.version.split()[0], "x1"]
     assert thrice.version.endswith("x3")
     assert (once.name, once.model) == ("llm", "ollama:llama3.2")
-
-
-FAULTS: Mapping[str, tuple[dict[str, Any], type[RagError]]] = {
-    "malformed JSON": ({"fault": Fault.CONTENT}, InvalidAnswerError),
-    "no message": ({"fault": Fault.SHAPE}, ProviderError),
-    "refused": ({"fault": Fault.STATUS, "status": 400}, ProviderError),
-    "down": ({"fault": Fault.STATUS, "status": 500}, ProviderUnavailableError),
-    "cut": ({"fault": Fault.CUT}, ProviderUnavailableError),
-    "too slow": ({"fault": Fault.SLOW, "seconds": 30}, DeadlineExceededError),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_judge_that_fails_says_so(ollama: OllamaServer, chat: OllamaChat, fault: str) -> None:
-    options, expected = FAULTS[fault]
-    ollama.inject(**options)
-    judge = LanguageModelJudge(chat, samples=2, timeout_ms=1_000)
-    with pytest.raises(expected):
-        judge.judge(QUESTION, ANSWER, PASSAGES)
 
 
 @pytest.mark.parametrize(
@@ -291,18 +219,6 @@ def test_each_failure_is_a_missing_value_with_its_reason(
     assert sum(steps) == 5
 
 
-def test_failures_tell_nobody_the_question_or_the_notes(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    ollama.answers = always(sentences=[{"text": SECRET, "citations": [SECRET]}])
-    judging = Judging(answerer_of(chat), LanguageModelJudge(chat))
-    with capture_logs() as logs:
-        summary = judge_outcomes(judging, [outcome(0, question=SECRET)])
-    (judged,) = summary.answers.values()
-    assert SECRET not in f"{logs} {judged.failure}"
-    assert [entry["event"] for entry in logs] == ["judging_failed"]
-
-
 def test_a_server_that_is_gone_is_not_asked_for_every_question(
     ollama: OllamaServer, chat: OllamaChat
 ) -> None:
@@ -312,16 +228,6 @@ def test_a_server_that_is_gone_is_not_asked_for_every_question(
     assert (summary.judged, summary.failures) == (0, 30)
     assert (summary.faithfulness, summary.answer_relevance) == (None, None)
     assert len(prompts(ollama)) == 15  # Five questions, three attempts each.
-
-
-def test_answers_of_another_shape_do_not_keep_the_rest_from_being_asked(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    ollama.answers = by_purpose(WRITTEN, GOOD)
-    ollama.inject(Fault.CONTENT, times=8)
-    judging = Judging(answerer_of(chat), LanguageModelJudge(chat))
-    summary = judge_outcomes(judging, [outcome(number) for number in range(10)])
-    assert (summary.judged, summary.failures) == (2, 8)
 
 
 def test_questions_are_judged_side_by_side_and_never_more_than_allowed(
@@ -351,22 +257,6 @@ def test_questions_are_judged_side_by_side_and_never_more_than_allowed(
 # --- Which judge there is ---------------------------------------------------------------------
 
 
-def test_a_judge_is_known_by_its_name(chat: OllamaChat) -> None:
-    def build(name: str, model: OllamaChat | None) -> Judging | None:
-        return build_judging(name, embedder=lambda _: HashEmbedder(), language_model=model)
-
-    assert build("", chat) is None
-    embedded, written, judged = build("embedded", None), build("embedded", chat), build("llm", chat)
-    assert embedded
-    assert written
-    assert judged
-    assert isinstance(embedded.answerer, QuotationAnswerer)
-    assert isinstance(written.answerer, LanguageModelAnswerer)
-    assert isinstance(written.judge, EmbeddedJudge)
-    assert isinstance(judged.judge, LanguageModelJudge)
-    assert judged.answerer.name.startswith("ollama:llama3.2 answer-")
-
-
 @pytest.mark.parametrize("name", ["llm", "nadie"])
 def test_a_judge_that_cannot_be_had_is_refused_before_anything_is_evaluated(
     database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, name: str
@@ -374,21 +264,6 @@ def test_a_judge_that_cannot_be_had_is_refused_before_anything_is_evaluated(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidParameterError):
         Application(load_settings(), database).judging(name)
-
-
-def test_the_settings_name_the_judge(
-    database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert Application(load_settings(), database).judging() is None
-    settings = load_settings(judge="llm", judge_samples=3, llm_model="ollama:llama3.2")
-    judging = Application(settings, database).judging()
-    assert judging
-    assert judging.info.version.endswith("x3")
-    assert Application(settings, database).judging("") is None
-    assert load_settings(judge="").judge is None
-    with pytest.raises(InvalidConfigurationError, match="JUDGE"):
-        load_settings(judge="nadie")
 
 
 # --- Evaluations ------------------------------------------------------------------------------
@@ -420,17 +295,6 @@ def rows(corpus: Corpus, columns: str) -> dict[str, Any]:
     found = corpus.fetch("SELECT q.query, to_json(q) FROM evaluation_queries AS q")
     names = columns.split()
     return {row[0]: tuple(row[1][name] for name in names) for row in found}
-
-
-def test_an_evaluation_without_a_judge_stores_no_judgement(corpus: Corpus) -> None:
-    evaluation = evaluate(corpus.database, corpus.pipeline(), "x", CONFIG)
-    assert evaluation.summary.judgements is None
-    (row,) = corpus.fetch(
-        "SELECT faithfulness, answer_relevance, judge, answerer, judged_queries, judge_failures"
-        " FROM evaluation_results"
-    )
-    assert set(row) == {None}
-    assert set(rows(corpus, "answer faithfulness judge_error").values()) == {(None, None, None)}
 
 
 def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus: Corpus) -> None:
@@ -466,52 +330,6 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
     assert sum(steps) == count_steps(len(QUESTIONS)) + len(QUESTIONS)
 
 
-def test_an_evaluation_outlives_its_judge(
-    corpus: Corpus, ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    """Every answer is written; one of two verdicts comes."""
-    ollama.answers = lambda schema, messages: by_purpose(
-        reply(("Cuesta 415 €.", [1]), ("Lo pagó Maite.", [1])),
-        {"supported": [True, False], "relevance": 2} if "bomba" in str(messages) else {},
-    )(schema, messages)
-    judging = Judging(answerer_of(chat, keep_unsupported=True), LanguageModelJudge(chat))
-    evaluation = evaluate(corpus.database, corpus.pipeline(), "x", CONFIG, judging=judging)
-    (row,) = corpus.fetch(
-        "SELECT faithfulness, answer_relevance, judge, judge_model, judged_queries, judge_failures,"
-        " hit_rate_at_10 FROM evaluation_results"
-    )
-    assert tuple(row) == (0.5, 0.5, "llm", "ollama:llama3.2", 1, 1, pytest.approx(2 / 3))
-    stored = rows(corpus, "faithfulness unsupported_claims judge_error answer")
-    assert stored[QUESTIONS[0]][:3] == (0.5, ["Lo pagó Maite."], None)
-    assert stored[QUESTIONS[1]][:2] == (None, None)
-    failure = stored[QUESTIONS[1]][2]
-    assert failure["message"] == "The answer could not be judged: {reason}"
-    assert restored(failure).startswith("No se ha podido juzgar")
-    assert stored[QUESTIONS[1]][3] == "Cuesta 415 €.\n\nLo pagó Maite."
-    assert evaluation.evaluation_id
-
-
-def test_latencies_are_taken_before_anything_is_judged(
-    corpus: Corpus, ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    """The last retrieval is over when the first answer is asked for."""
-    retrieved = 0
-    seen: list[int] = []
-
-    def count(_: int) -> None:
-        nonlocal retrieved
-        retrieved += 1
-
-    def answers(schema: Json, messages: list[Json]) -> Json:
-        seen.append(retrieved)
-        return by_purpose(WRITTEN, GOOD)(schema, messages)
-
-    ollama.answers = answers
-    judging = Judging(answerer_of(chat), LanguageModelJudge(chat))
-    evaluate(corpus.database, corpus.pipeline(), "x", CONFIG, judging=judging, progress=count)
-    assert min(seen) >= len(QUESTIONS)
-
-
 def test_what_a_user_is_not_given_is_no_context_of_an_answer(corpus: Corpus) -> None:
     """An evaluation measures ten notes; the answer uses `top_k.final` passages, as for a user."""
     config = CONFIG.model_copy(update={"top_k": CONFIG.top_k.model_copy(update={"final": 1})})
@@ -525,19 +343,3 @@ def test_what_a_user_is_not_given_is_no_context_of_an_answer(corpus: Corpus) -> 
     (only,) = evaluation.outcomes
     assert len(set(only.retrieved_note_ids)) == 2
     assert len(only.context) == 1
-
-
-def test_a_judge_without_its_model_is_no_reason_to_lose_an_evaluation(
-    corpus: Corpus, ollama: OllamaServer
-) -> None:
-    with OllamaChat("nada", host=ollama.host) as chat, pytest.raises(ModelMissingError):
-        answerer_of(chat).answer(QUESTION, SCORED)
-    with OllamaChat("nada", host=ollama.host) as chat:
-        judging = Judging(answerer_of(chat), LanguageModelJudge(chat))
-        evaluation = evaluate(corpus.database, corpus.pipeline(), "x", CONFIG, judging=judging)
-    assert evaluation.summary.judgements
-    assert (evaluation.summary.judgements.judged, evaluation.summary.judgements.failures) == (0, 2)
-    failure = rows(corpus, "judge_error")[QUESTIONS[0]][0]
-    assert failure["message"] == "The answer could not be written: {reason}"
-    assert "message" in failure["values"]["reason"]
-    assert "ollama pull nada" in restored(failure)

@@ -12,17 +12,14 @@ from pydantic import BaseModel, Field, SecretStr
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     DeadlineExceededError,
-    InvalidAnswerError,
     InvalidParameterError,
     ModelMissingError,
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.servers import Servers
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.openai import OpenAIChat
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
-from rag_resources.providers.registry import build_language_model
 from rag_resources.providers.server_models import parsed
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
@@ -185,17 +182,6 @@ def test_a_server_that_asks_to_wait_is_waited_for(
     assert len(openai.requests) == 2
 
 
-@pytest.mark.parametrize(("seconds", "ms"), [(30, 5_000), (3_600, 10_000_000)])
-def test_a_wait_that_nobody_can_wait_for_is_an_error(
-    openai: OpenAIServer, openai_chat: OpenAIChat, seconds: int, ms: float
-) -> None:
-    openai.retry_after = seconds
-    openai.inject(Fault.STATUS, status=429)
-    with pytest.raises(ProviderUnavailableError, match="429"):
-        ask(openai_chat, ms=ms)
-    assert len(openai.requests) == 1
-
-
 @pytest.mark.parametrize("call", [ask, read])
 def test_a_prompt_that_is_too_long_says_what_to_change(
     openai: OpenAIServer, openai_chat: OpenAIChat, call: Callable[..., Any]
@@ -222,40 +208,9 @@ def test_a_shape_that_is_not_understood_is_asked_for_in_the_other_form(
         openai.requests.clear()
 
 
-@pytest.mark.parametrize("call", [ask, lambda chat: stream_in_shape(chat)])
-def test_a_shape_that_is_understood_in_no_form_is_asked_for_in_words(
-    openai: OpenAIServer, openai_chat: OpenAIChat, call: Callable[[LanguageModel], Verdict]
-) -> None:
-    openai.takes_json_schema = None
-    openai.reply = lambda messages: (
-        '{"scores": [0.5], "reason": "sí"}' if '"scores"' in messages[0]["content"] else "sí"
-    )
-    assert call(openai_chat).scores == [0.5]
-    assert len(openai.requests_to(CHATS)) == 3
-    assert call(openai_chat).scores == [0.5]
-    assert len(openai.requests_to(CHATS)) == 4
-
-
 def stream_in_shape(chat: LanguageModel) -> Verdict:
     pieces = chat.stream("¿Qué tal?", shape=Verdict, deadline=after(60_000))
     return parsed("".join(pieces), Verdict, model=MODEL)
-
-
-def test_a_kept_connection_that_is_refused_is_made_anew(
-    openai: OpenAIServer, openai_chat: OpenAIChat
-) -> None:
-    openai.refuses_second = True
-    assert ask(openai_chat)
-    assert ask(openai_chat)
-    assert read(openai_chat)
-
-
-def test_an_openai_server_without_an_address_or_with_a_wrong_one_is_not_asked() -> None:
-    with pytest.raises(InvalidParameterError, match="OPENAI_BASE_URL"):
-        build_language_model("openai:gpt")
-    for address in ("127.0.0.1:8080/v1", "ftp://a/v1", "http://", "http://a:puerto/v1"):
-        with pytest.raises(InvalidParameterError, match="OPENAI_BASE_URL"):
-            build_language_model("openai:gpt", Servers(openai_base_url=address))
 
 
 def test_the_end_of_a_stream_tells_what_it_took(server: Server, chat: Chat) -> None:
@@ -267,43 +222,12 @@ def test_the_end_of_a_stream_tells_what_it_took(server: Server, chat: Chat) -> N
     assert all(end.prompt_tokens and end.completion_tokens for end in ends)
 
 
-def test_a_stream_can_have_a_shape(server: Server, chat: Chat) -> None:
-    server.answers = lambda *_: {"scores": [0.5], "reason": "línea\u2028otra"}
-    pieces = list(chat.stream("¿Qué tal?", shape=Verdict, deadline=after(60_000)))
-    assert len(pieces) > 1
-    assert Verdict.model_validate_json("".join(pieces)).reason == "línea\u2028otra"
-
-
-def test_a_stream_comes_piece_by_piece(server: Server, chat: Chat) -> None:
-    server.reply = lambda _: "uno dos tres"
-    assert read(chat) == ["uno ", "dos ", "tres"]
-
-
-@CALLS
-@pytest.mark.parametrize("text", ["\0", "\ud800", "👵🏽", "x" * 1_000_000])
-def test_awkward_prompts_are_answered(chat: Chat, call: Callable[..., Any], text: str) -> None:
-    assert call(chat, text)
-
-
-def test_the_name_tells_the_model(ollama_chat: OllamaChat) -> None:
-    assert ollama_chat.name == "ollama:llama3.2"
-
-
 @CALLS
 def test_a_missing_model_says_what_to_do(server: Server, call: Callable[..., Any]) -> None:
     hint = "/models" if isinstance(server, OpenAIServer) else "ollama pull no-existe:7b"
     with connect(server, "no-existe:7b") as chat, pytest.raises(ModelMissingError, match=hint):
         call(chat)
     assert len(server.requests_to(route(server))) == 1
-
-
-@CALLS
-def test_a_model_that_does_not_chat_is_refused(server: Server, call: Callable[..., Any]) -> None:
-    """It does not say what it refuses, so it is asked once more without options."""
-    with connect(server, "bge-m3") as chat, pytest.raises(ProviderError) as refused:
-        call(chat)
-    assert refused.value.context["status"] == 400
-    assert len(server.requests) == 2
 
 
 @CALLS
@@ -333,15 +257,6 @@ def test_a_stopped_server_is_unavailable(
     assert call(chat)
 
 
-def test_a_connection_cut_in_an_answer_is_retried(server: Server, chat: Chat) -> None:
-    server.inject(Fault.CUT, times=2)
-    assert ask(chat)
-    server.inject(Fault.CUT)
-    with pytest.raises(ProviderUnavailableError):
-        ask(chat)
-    assert len(server.requests) == 6
-
-
 @pytest.mark.parametrize("fault", [Fault.CUT, Fault.BROKEN, Fault.UNFINISHED])
 def test_a_stream_that_breaks_off_says_so_and_is_not_begun_again(
     server: Server, chat: Chat, fault: Fault
@@ -364,25 +279,6 @@ def test_an_answer_that_is_not_the_protocols_is_named_as_such(
     with pytest.raises(ProviderUnavailableError, match="no se puede interpretar"):
         call(chat)
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    "value", [None, [], {}, {"scores": "alto", "reason": ""}, {"scores": [2.0], "reason": ""}]
-)
-def test_an_answer_of_another_shape_is_invalid_and_not_asked_for_again(
-    server: Server, chat: Chat, value: Any
-) -> None:
-    server.answers = lambda *_: value
-    with pytest.raises(InvalidAnswerError, match=r"llama3\.2"):
-        ask(chat)
-    assert len(server.requests) == 1
-
-
-def test_text_instead_of_json_is_an_invalid_answer(server: Server, chat: Chat) -> None:
-    server.done_reason = "length"
-    server.inject(Fault.CONTENT)
-    with pytest.raises(InvalidAnswerError):
-        ask(chat)
 
 
 @CALLS
@@ -408,16 +304,6 @@ def test_a_stream_that_falls_silent_is_left_at_the_deadline(server: Server, chat
     assert server.silences_over == 0
 
 
-@CALLS
-def test_nothing_is_asked_once_the_deadline_has_passed(
-    server: Server, chat: Chat, call: Callable[..., Any]
-) -> None:
-    with pytest.raises(DeadlineExceededError) as caught:
-        call(chat, ms=0)
-    assert caught.value.context["begun"] is False
-    assert server.requests == []
-
-
 def test_a_stream_closed_early_closes_its_connection(server: Server, chat: Chat) -> None:
     server.reply = lambda _: "uno dos tres"
     server.inject(Fault.STALL, seconds=60)
@@ -427,17 +313,6 @@ def test_a_stream_closed_early_closes_its_connection(server: Server, chat: Chat)
     stream.close()
     wait_until(lambda: server.open_connections == 0)
     assert server.silences_over == 0
-
-
-def test_a_stream_leaves_no_deadline_to_who_reads_it(server: Server) -> None:
-    """Two streams read in turns, each within its own deadline."""
-    with connect(server) as chat:
-        brief = chat.stream("uno dos", deadline=after(60_000))
-        next(brief)
-        passed = chat.stream("uno dos", deadline=after(0))
-        with pytest.raises(DeadlineExceededError):
-            next(passed)
-        assert list(brief)
 
 
 def test_threads_share_one_model_and_its_connections(server: Server, chat: Chat) -> None:
@@ -479,21 +354,3 @@ def test_neither_texts_nor_credentials_are_logged_or_told(
         told += f"{error.context}{error.__cause__!r}"
     assert SECRET not in told
     assert "clave-secreta" not in told
-
-
-def test_a_language_model_is_shared_by_name_and_server() -> None:
-    model = build_language_model("ollama:llama3.2", Servers("http://a:1"))
-    assert isinstance(model, OllamaChat)
-    assert model is build_language_model("ollama:llama3.2", Servers("http://a:1"))
-    assert model is not build_language_model("ollama:llama3.2")
-
-
-@pytest.mark.parametrize("name", [None, ""])
-def test_no_name_is_no_language_model(name: str | None) -> None:
-    assert build_language_model(name) is None
-
-
-@pytest.mark.parametrize("name", ["llama3.2", "ollama:", "ollama: ", "openai:", "otro:gpt"])
-def test_another_name_says_which_are_allowed(name: str) -> None:
-    with pytest.raises(InvalidParameterError, match="ollama:<modelo>"):
-        build_language_model(name)

@@ -1,18 +1,13 @@
 """Lost questions are asked again under the former configuration: it, or the data, lost them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import pytest
-from click.testing import Result
 from pgvector import HalfVector
-from typer.testing import CliRunner
 
-from rag_resources.cli.main import app
 from rag_resources.core.attribution import Attribution
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -38,7 +33,6 @@ from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
-from rag_resources.store.promotions import promote
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -171,13 +165,6 @@ def test_a_question_whose_relevant_note_was_edited_is_not_compared(store: Store)
     assert store.attribute(before, store.evaluate(WORDS)).lost == 0
 
 
-def test_another_model_is_a_change_of_the_configuration(store: Store) -> None:
-    store.blind(BAD)
-    before = store.evaluate(VECTORS)
-    found = store.attribute(before, store.evaluate(VECTORS.model_copy(update={"model": BAD})))
-    assert len(found.by_configuration) == found.lost > 0
-
-
 def test_with_the_same_configuration_the_data_lost_it_and_their_month_is_named(
     store: Store,
 ) -> None:
@@ -215,69 +202,3 @@ def test_what_cannot_be_asked_again_says_why(store: Store) -> None:
     assert (gone.lost, gone.obstacle) == (NOTES, _("a model is gone"))
     assert not gone.by_configuration | gone.by_data
     assert _("a model is gone") in attribution_in_words(gone)
-
-
-def test_the_command_tells_configuration_from_data(
-    store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By words, since the command has no vectors of these models."""
-    words = WORDS.model_copy(update={"model": "e5_small"})
-    before = store.evaluate(words)
-    store.write(displacing(7), month=3, prefix="c")
-    after = store.evaluate(words)
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("TENANT", "ana")
-    monkeypatch.setenv("COLUMNS", "120")
-    names = [str(item.evaluation_id) for item in (before, after)]
-    told = CliRunner().invoke(app, ["compare", *names, "--why"])
-    assert told.exit_code == 0, told.output
-    assert "los datos 1" in told.output
-    as_json = json.loads(CliRunner().invoke(app, ["compare", *names, "--why", "--json"]).stdout)
-    causes = as_json["causes"]
-    assert (causes["lost"], causes["byConfiguration"], causes["obstacle"]) == (1, [], None)
-    assert len(causes["byData"]) == 1
-    same = CliRunner().invoke(app, ["compare", *reversed(names), "--why"])
-    assert "No se perdió ninguna pregunta." in same.output
-
-
-def test_evaluating_on_the_command_line_judges_by_every_gate(
-    store: Store, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What serves is better, question by question; nothing is stored unless asked for."""
-    words = WORDS.model_copy(update={"model": "e5_small"})
-    with store.database.transaction() as connection:
-        info = replace(store.embedders[GOOD].info, name="e5_small")
-        register_model(connection, info, embeds_chunks=False)
-    before = store.evaluate(words)
-    with store.database.transaction() as connection:
-        promote(connection, before, words, run_id=None)
-    texts = [f"¿Dónde está zk{n}? zk{n} está, está zk{n}." for n in range(6) for _ in range(12)]
-    store.write(texts, month=3, prefix="c")
-    (tmp_path / "peor.yaml").write_text(
-        "name: peor\ndescription: peor\nretrieval: {model: e5_small, strategy: fulltext}\n", "utf-8"
-    )
-    for name, value in {
-        "DATABASE_URL": database_url,
-        "RAG_CONFIGURATIONS": str(tmp_path),
-        "TENANT": "ana",
-        "COLUMNS": "300",
-        "GATE__HIT_RATE_AT_10": "0.5",
-    }.items():
-        monkeypatch.setenv(name, value)
-
-    def evaluated(*options: str) -> Result:
-        return CliRunner().invoke(app, ["evaluate", "peor", "--fail-under-gate", *options])
-
-    told = evaluated("--no-store")
-    assert told.exit_code == 1, told.output
-    assert "No puede servir: es peor que «una», que sirve: Hit_Rate@10 es peor" in told.output
-    as_json = json.loads(evaluated("--no-store", "--json").stdout)
-    assert as_json["gate"]["state"] == "pass"
-    assert (as_json["gate"]["regression"], as_json["evaluationId"]) == ("fail", None)
-    with store.database.transaction() as connection:
-        row = connection.execute("SELECT count(*) FROM evaluation_results").fetchone()
-    assert row == (1,)
-    monkeypatch.setenv("GATE__REGRESSION_BLOCKS", "false")
-    assert evaluated().exit_code == 0
-    monkeypatch.setenv("GATE__LATENCY_P95_MS", "0.001")
-    assert "No puede servir: no pasa el control, p95 =" in evaluated().output

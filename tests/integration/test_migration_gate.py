@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.migration_gate import ALPHA, Baseline, BatchVerdict, Pair, VectorState
+from rag_resources.core.migration_gate import ALPHA, BatchVerdict, Pair, VectorState
 from rag_resources.core.types import NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation, evaluate
@@ -21,7 +21,6 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.verify import verify_embeddings
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.messages import restored
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.evaluations import insert_evaluation, latest_evaluation
@@ -115,35 +114,6 @@ def closed(database: Database, *models: str, chunking: str = "c") -> list[str]:
 # --- What is stored -----------------------------------------------------------------------------
 
 
-def test_a_batch_is_stored_with_its_numbers_and_its_questions(database: Database) -> None:
-    evaluation = store(database, "baseline", GOOD)
-    verdict = record(database, [*GOOD[:15], *BAD[:5]], "r1")
-    [batch] = stored(database)
-    assert (batch.model, batch.run_id, batch.months) == ("m", "r1", ["2025-03"])
-    assert (batch.total_queries, batch.hit_rate_at_10, batch.mrr) == (20, 0.75, 0.75)
-    assert (batch.latency_p95_ms, batch.baseline_id) == (18.0, evaluation)
-    assert (batch.baseline_hit_rate_at_10, batch.p_value) == (1.0, 1 / 32)
-    assert (batch.gate, restored(batch.reason)) == ("open", verdict.reason)
-    assert batch.level == verdict.level
-    assert abs(datetime.now(UTC) - batch.finished_at) < timedelta(minutes=5)
-    with database.transaction() as connection:
-        row = connection.execute("SELECT found, missed FROM migration_batches").fetchone()
-    assert row == ([UUID(int=100 + n) for n in range(15)], [UUID(int=115 + n) for n in range(5)])
-
-
-def test_a_check_repeated_in_its_run_replaces_its_batch(database: Database) -> None:
-    """A repetition spends no alpha, and an override does not apply to a later measurement."""
-    record(database, GOOD, "r1")
-    first = record(database, BAD, "r2", floor=0.5)
-    override(database, "porque sí")
-    second = record(database, BAD, "r2", floor=0.5)
-    assert first.level == second.level
-    assert [batch.run_id for batch in stored(database)] == ["r1", "r2"]
-    assert closed(database) == ["r2"]
-    assert record(database, GOOD, "r2").is_open
-    assert closed(database) == []
-
-
 def test_looks_of_one_migration_share_the_level_even_at_once(database: Database) -> None:
     """Batches recorded at the same moment wait for each other; another migration has its own."""
     with ThreadPoolExecutor(3) as pool:
@@ -158,14 +128,6 @@ def test_looks_of_one_migration_share_the_level_even_at_once(database: Database)
 
 
 # --- What it is compared with -------------------------------------------------------------------
-
-
-def test_without_an_earlier_evaluation_only_the_floor_counts(database: Database) -> None:
-    assert record(database, BAD, "r1").is_open
-    verdict = record(database, [*GOOD[:15], *BAD[:5]], "r2", floor=0.8)
-    assert not verdict.is_open
-    assert "MIGRATION_FLOOR = 0.800" in verdict.reason
-    assert "sin evaluación de lo que sirve" in verdict.reason
 
 
 def test_whole_notes_are_the_baseline_while_nothing_serves(database: Database) -> None:
@@ -191,34 +153,6 @@ def test_what_serves_now_is_the_baseline_as_it_was_promoted(database: Database) 
     assert stored(database)[-1].baseline_id == promoted
 
 
-def test_looks_spend_anew_when_what_serves_changes(database: Database) -> None:
-    """A promotion of the same configuration on newer evidence changes nothing."""
-    first, second = (record(database, GOOD, name).level for name in ("r1", "r2"))
-    store(database, "hybrid", GOOD)
-    serve(database, "hybrid")
-    assert record(database, GOOD, "r3").level == pytest.approx(first)
-    store(database, "hybrid", GOOD)
-    serve(database, "hybrid")
-    assert record(database, GOOD, "r4").level == pytest.approx(second)
-    other = CONFIG.model_copy(update={"diversity_weight": 0.5})
-    store(database, "otra", GOOD, other)
-    serve(database, "otra", other)
-    assert record(database, GOOD, "r5").level == pytest.approx(first)
-
-
-def test_a_pair_decides_over_the_evaluation_of_everything(database: Database) -> None:
-    """The questions of the pair are compared; the floor and the figures are of all of them."""
-    store(database, "baseline", GOOD)
-    served = {UUID(int=100 + n): True for n in range(10)}
-    pair = Pair(Baseline(None, "otra", served), served)
-    good = record(database, BAD, "r1", pair=pair)
-    assert good.is_open
-    assert "sin caída significativa frente a «otra»: de 1.000 a 1.000 en las 10" in good.reason
-    lost = Pair(Baseline(None, "otra", served), dict.fromkeys(served, False))
-    assert not record(database, GOOD, "r2", pair=lost).is_open
-    assert [batch.hit_rate_at_10 for batch in stored(database)] == [0.0, 1.0]
-
-
 def test_vectors_that_are_not_the_models_refuse_a_batch_and_spend_nothing(
     database: Database,
 ) -> None:
@@ -227,14 +161,6 @@ def test_vectors_that_are_not_the_models_refuse_a_batch_and_spend_nothing(
     assert (verdict.is_open, verdict.level, verdict.drop) == (False, 0, None)
     assert "coseno 0.50000 (mínimo: 0.999); 3 vectores del lote no tienen" in verdict.reason
     assert closed(database) == ["r1"]
-
-
-def test_only_common_questions_are_compared(database: Database) -> None:
-    store(database, "baseline", GOOD[:12])
-    verdict = record(database, BAD, "r1")
-    assert verdict.drop is not None
-    assert (verdict.drop.compared, verdict.drop.lost) == (12, 12)
-    assert "en las 12 preguntas comunes" in verdict.reason
 
 
 # --- Who may go on ------------------------------------------------------------------------------
@@ -395,15 +321,6 @@ def test_vectors_of_no_use_are_stopped_in_the_first_batch(database: Database, ki
         verdict = record(database, GOOD, f"run {seed}", vectors=vectors)
         assert (verdict.is_open, verdict.level) == (False, 0)
     assert verify_embeddings(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
-
-
-def test_a_vector_without_length_or_direction_is_counted(database: Database) -> None:
-    embedder = HashEmbedder()
-    write_notes(database, embedder)
-    embed_chunks(database, embedder, FEBRUARY)
-    rewrite_vectors(database, embedder.info.name, lambda vectors: vectors * 0)
-    found = verify_embeddings(database, embedder, FEBRUARY)
-    assert (found.wrong_norms, found.lowest_cosine) == (12, -1)
 
 
 def test_a_pair_is_asked_about_the_notes_that_are_migrated(database: Database) -> None:

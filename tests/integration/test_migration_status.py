@@ -5,10 +5,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from rag_resources.core.chunking_version import chunking_hash
@@ -17,8 +15,6 @@ from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.database.schema import schema_version
-from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
@@ -29,12 +25,10 @@ from rag_resources.migration.status import read_status, tables
 from rag_resources.serving.rollback import roll_back_to_notes
 from rag_resources.settings import load_settings
 from rag_resources.store.evaluations import insert_evaluation, latest_evaluation
-from rag_resources.store.holds import hold_migration, resume_migration
-from rag_resources.store.migration import BatchRun, closed_batches, override_batches
+from rag_resources.store.migration import BatchRun
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
-from rag_resources.store.queues import NoteQueue, claim_queued
 from tests.command_line import Outcome, call_rag, isolate
 from tests.embedders import HashEmbedder
 from tests.integration.test_rollback import BASELINE
@@ -183,15 +177,6 @@ def test_notes_chunked_another_way_remain(database: Database) -> None:
     assert (total.chunked, total.migrated, total.remaining) == (12, 0, 12)
 
 
-def test_expired_notes_are_not_waited_for(database: Database) -> None:
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS[1:])
-    execute(database, "UPDATE notes SET expires_at = now() WHERE created_at < '2025-02-01'")
-    status = read(database)
-    assert (status.total.notes, status.total.remaining) == (24, 0)
-    assert status.is_complete
-
-
 def test_errors_are_told_by_kind_with_examples(database: Database) -> None:
     """The model refuses the texts of one month's notes: they stay queued, without delays."""
     write_notes(database, *MONTHS[:2])
@@ -244,54 +229,6 @@ def test_pace_and_time_left_come_from_the_work_itself(database: Database) -> Non
     assert read(database).vectors_per_minute == {MODEL: pytest.approx(60 * 48 / 2)}
 
 
-def test_nothing_going_on_has_no_end(database: Database) -> None:
-    """Nothing counts as running until a run has claimed notes of the queue."""
-    write_notes(database, *MONTHS)
-    register(database)
-    migrate_months(database, HashEmbedder(), *MONTHS[1:])
-    chunk_window(database, window(MONTHS[0]), ChunkingConfig())
-    for table in (
-        "notes SET chunked_at = chunked_at",
-        "embedding_work SET finished_at = started_at",
-    ):
-        execute(database, f"UPDATE {table} - interval '1 day'")
-    execute(database, "UPDATE embedding_work SET started_at = finished_at - interval '1 second'")
-    idle = read(database)
-    assert (idle.is_working, idle.minutes_left, idle.ready_at) == (False, None, None)
-    assert idle.vectors_per_minute
-    with database.transaction() as connection:
-        assert claim_queued(
-            connection, MODEL, ALWAYS, queue=NoteQueue.EMBEDDINGS, skipped=set(), batch_size=1
-        )
-        working = read(database)
-    assert working.is_working
-    assert working.minutes_left
-    assert not read(database).is_working
-
-
-def test_a_hold_or_a_closed_gate_has_no_end_either(database: Database) -> None:
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS[1:])
-    assert read(database).minutes_left
-    with database.transaction() as connection:
-        hold_migration(connection, "stopped", reason="vacaciones", run_id=None)
-    held = read(database)
-    assert held.hold
-    assert (held.hold.reason, held.minutes_left) == ("vacaciones", None)
-    with database.transaction() as connection:
-        resume_migration(connection, reason="vuelta", run_id=None)
-    assert read(database).minutes_left
-    measure(database, BAD, "r1", floor=0.5)
-    closed = read(database)
-    assert [batch.run_id for batch in closed.closed] == ["r1"]
-    assert closed.minutes_left is None
-    with database.transaction() as connection:
-        batches = closed_batches(connection, [MODEL], chunking_hash=WAY)
-        override_batches(connection, batches, reason="se acepta", run_id="r2")
-    assert read(database).closed == ()
-    assert read(database).minutes_left
-
-
 # --- Quality ------------------------------------------------------------------------------------
 
 
@@ -322,58 +259,7 @@ def test_quality_is_the_latest_measurement(database: Database) -> None:
     assert row[0] == "hybrid (obsoleta)"
 
 
-def test_batches_of_another_way_of_chunking_are_another_migration(database: Database) -> None:
-    register(database)
-    measure(database, GOOD, "r1")
-    assert [batch.model for batch in read(database).batches] == [MODEL]
-    assert not read(database, way="otra").batches
-    assert not read(database, models=("otro",)).batches
-
-
 # --- What is said -------------------------------------------------------------------------------
-
-
-def test_an_empty_database_says_where_to_begin(rag: Rag) -> None:
-    said = rag()
-    assert (said.code, said.out.strip()) == (
-        0,
-        _("There are no notes: begin with “rag ingest FOLDER”."),
-    )
-    result = json.loads(rag("--json").out)
-    assert list(result) == KEYS
-    assert (result["database"], result["months"], result["total"]) == ("ready", [], None)
-
-
-def test_a_database_without_our_schema_is_left_alone(
-    rag: Rag, create_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not migrated: the answer says what to do."""
-    url = create_database()
-    monkeypatch.setenv("DATABASE_URL", url)
-    said = rag()
-    missing = _(
-        "The database does not have this program's schema yet ({expected}). Nothing was changed: "
-        "create it with “rag up” or “make run”."
-    ).format(expected=schema_version())
-    assert (said.code, said.out.strip()) == (0, missing)
-    result = json.loads(rag("--json").out)
-    assert list(result) == KEYS
-    assert (result["database"], result["months"]) == ("schemaMissing", [])
-    with psycopg.connect(url) as connection:
-        tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-        assert connection.execute(tables).fetchone() == (0,)
-
-
-def test_a_server_that_is_down_is_not_started(
-    rag: Rag, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DATABASE_URL")
-    said = rag()
-    assert said.code == 0
-    assert "rag up" in said.out
-    result = json.loads(rag("--json").out)
-    assert list(result) == KEYS
-    assert result["database"] == "stopped"
 
 
 def test_a_migration_in_the_middle_is_told_in_tables_and_words(
@@ -410,18 +296,6 @@ def test_a_migration_in_the_middle_is_told_in_tables_and_words(
     assert result["readyAt"] > result["readAt"]
 
 
-def test_a_complete_migration_has_nothing_left_to_say(rag: Rag, database: Database) -> None:
-    write_notes(database, MONTHS[0])
-    migrate_months(database, register(database), MONTHS[0])
-    said = rag()
-    assert (
-        _("All notes are migrated, with all their vectors. “rag status” counts the windows.")
-        in said.out
-    )
-    assert _("No promoted configuration serves yet.") in said.out
-    assert json.loads(rag("--json").out)["isComplete"] is True
-
-
 def test_after_an_immediate_rollback_nothing_is_migrated(rag: Rag, database: Database) -> None:
     """No figure is told as one of now: what was measured is gone, and whole notes serve."""
     write_notes(database, MONTHS[0])
@@ -442,176 +316,3 @@ def test_after_an_immediate_rollback_nothing_is_migrated(rag: Rag, database: Dat
     assert result["serving"]["configuration"] == "baseline"
     assert result["quality"] is None
     assert "motivo: Prueba. Se puede volver a empezar" in " ".join(rag().out.split())
-
-
-def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
-    rag: Rag, database: Database
-) -> None:
-    """Nothing running; a closed gate; an override; a hold; errors; months in no partition."""
-    write_notes(database, *MONTHS)
-    register(database)
-    assert (
-        _(
-            "Nothing is running. Next step: materialise the missing months of chunks and "
-            "embeddings in the UI (“make ui”), or run “make run”."
-        )
-        in rag().out
-    )
-    measure(database, BAD, "r1", floor=0.5)
-    closed = rag().out
-    assert "override_quality_gate" in closed
-    assert "MIGRATION_FLOOR = 0.500" in closed
-    assert (
-        _(
-            "Nothing is running. Next step: materialise the missing months of chunks and "
-            "embeddings in the UI (“make ui”), or run “make run”."
-        )
-        not in closed
-    )
-    with database.transaction() as connection:
-        batches = closed_batches(connection, [MODEL], chunking_hash=WAY)
-        override_batches(connection, batches, reason="se acepta la caída", run_id="r2")
-    overridden = rag().out
-    assert "cerrado, y abierto por una persona: se acepta la caída" in overridden
-    assert "override_quality_gate" not in overridden
-    with database.transaction() as connection:
-        hold_migration(connection, "stopped", reason="vacaciones", run_id="r3")
-    held = rag().out
-    assert "motivo: vacaciones" in held
-    assert "resume_migration" in held
-    assert json.loads(rag("--json").out)["hold"]["kind"] == "stopped"
-    with database.transaction() as connection:
-        resume_migration(connection, reason="vuelta", run_id="r4")
-    migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS)
-    failed = rag().out
-    assert (
-        _(
-            "Notes with errors: {count}. Mend the cause and, in the UI (“make ui”), repeat the "
-            "months that failed."
-        ).format(count=12)
-        in failed
-    )
-    assert "El texto no se puede representar." in failed
-
-
-def test_no_end_is_promised_if_nobody_does_the_little_that_is_left(
-    rag: Rag, database: Database
-) -> None:
-    """Nothing was stored for longer than the rest would take."""
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS[1:])
-    assert "Tiempo restante" in rag().out
-    with database.transaction() as connection:
-        connection.execute("UPDATE notes SET chunked_at = chunked_at - interval '3 minutes'")
-        connection.execute(
-            "UPDATE embedding_work SET started_at = started_at - interval '3 minutes',"
-            " finished_at = finished_at - interval '3 minutes'"
-        )
-    said = rag().out
-    assert "Tiempo restante" not in said
-    assert (
-        _(
-            "Nothing is running. Next step: materialise the missing months of chunks and "
-            "embeddings in the UI (“make ui”), or run “make run”."
-        )
-        in said
-    )
-    assert json.loads(rag("--json").out)["isWorking"] is False
-
-
-def test_months_that_no_partition_processes_are_named(rag: Rag, database: Database) -> None:
-    """Before the first one; after the current one."""
-    write_notes(database, "2024-06", MONTHS[0])
-    early = rag().out
-    assert (
-        _(
-            "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
-            "FIRST_MONTH={month}."
-        ).format(first=MONTHS[0], month="2024-06")
-        in early
-    )
-    write_notes(database, "2099-01")
-    assert (
-        _(
-            "There are notes with a future date ({months}) that no month processes yet: if it is "
-            "wrong, correct it in the file; the next run takes the note to its month."
-        ).format(months="2099-01")
-        in rag().out
-    )
-
-
-def test_no_time_is_told_for_notes_that_no_partition_processes(
-    rag: Rag, database: Database
-) -> None:
-    write_notes(database, "2024-06", MONTHS[0])
-    model = register(database)
-    assert (
-        _(
-            "Nothing is running. Next step: materialise the missing months of chunks and "
-            "embeddings in the UI (“make ui”), or run “make run”."
-        )
-        in rag().out
-    )
-    migrate_months(database, model, MONTHS[0])
-    said = rag().out
-    assert (
-        _(
-            "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
-            "FIRST_MONTH={month}."
-        ).format(first=MONTHS[0], month="2024-06")
-        in said
-    )
-    told = (
-        _(
-            "Nothing is running. Next step: materialise the missing months of chunks and "
-            "embeddings in the UI (“make ui”), or run “make run”."
-        ),
-        _(
-            "Running. How much is left is not known yet: more notes have to be chunked, and each "
-            "model has to make vectors."
-        ),
-        _("All notes are migrated, with all their vectors. “rag status” counts the windows."),
-    )
-    assert not any(message in said for message in (*told, "Tiempo restante"))
-
-
-def test_a_narrow_terminal_loses_nothing(
-    rag: Rag, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS)
-    measure(database, GOOD, "r1")
-    monkeypatch.setenv("COLUMNS", "60")
-    said = rag()
-    assert said.code == 0
-    assert all(month in said.out for month in MONTHS)
-    tables = said.out[: said.out.index("36 de 36 notas")]
-    assert max(len(line) for line in tables.splitlines()) <= 60
-
-
-def test_another_shape_of_the_json_would_be_noticed(rag: Rag, database: Database) -> None:
-    """Programs that read the JSON rely on its fields."""
-    write_notes(database, MONTHS[0])
-    register(database)
-    migrate_months(database, HashEmbedder(refuses="Lola"), MONTHS[0])
-    store(database, "baseline", GOOD)
-    measure(database, GOOD, "r1")
-    result: dict[str, Any] = json.loads(rag("--json").out)
-    shapes = {
-        key: list(value[0] if isinstance(value, list) else value)
-        for key, value in result.items()
-        if isinstance(value, list | dict)
-    }
-    assert shapes["models"] == [
-        *("name", "state", "serves", "currentChunks", "chunks", "percent", "pendingNotes"),
-    ]
-    assert shapes["errors"] == ["stage", "model", "count", "examples"]
-    assert list(result["errors"][0]["examples"][0]) == ["noteId", "externalId", "reason"]
-    assert shapes["lastBatches"] == [
-        *("model", "finishedAt", "months", "runId", "gate", "reason", "overrideReason"),
-        *("overriddenAt", "totalQueries", "hitRateAt10", "mrr", "latencyP95Ms"),
-    ]
-    assert shapes["quality"] == [
-        *("configuration", "model", "measuredAt", "totalQueries", "hitRateAt10", "mrr"),
-        *("latencyP95Ms", "evidence"),
-    ]

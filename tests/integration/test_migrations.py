@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -172,20 +171,6 @@ def test_empty_database_is_migrated_once(create_database: CreateDatabase) -> Non
     assert catalogue(url) == before
 
 
-@pytest.mark.parametrize("form", ["postgres", "keywords", "no_path"])
-def test_every_form_of_url_will_do(create_database: CreateDatabase, form: str) -> None:
-    """Every URL that libpq accepts works, including passwords with special characters."""
-    url = create_database()
-    parts = psycopg.conninfo.conninfo_to_dict(url)
-    forms = {
-        "postgres": url.replace("postgresql://", "postgres://") + "?application_name=a%20b",
-        "keywords": psycopg.conninfo.make_conninfo(url),
-        "no_path": f"postgresql://?dbname={parts['dbname']}&host={parts['host']}"
-        f"&port={parts['port']}&user={parts['user']}&password={parts['password']}",
-    }
-    assert migrate(forms[form]) == ALL_MIGRATIONS
-
-
 def test_user_with_a_schema_and_a_password_of_signs(create_database: CreateDatabase) -> None:
     """A user without rights in `public` gets all tables in a schema of the user's own."""
     url, role = create_database(), f"role_{uuid4().hex}"
@@ -205,14 +190,6 @@ def test_user_with_a_schema_and_a_password_of_signs(create_database: CreateDatab
 
 
 # At once
-
-
-def test_threads_at_once(create_database: CreateDatabase) -> None:
-    """One of several callers migrates; the others wait and find nothing to do."""
-    url = create_database()
-    with ThreadPoolExecutor(4) as pool:
-        applied = list(pool.map(migrate, [url] * 4))
-    assert sorted(applied) == [[], [], [], ALL_MIGRATIONS]
 
 
 def test_processes_at_once(create_database: CreateDatabase) -> None:
@@ -261,30 +238,6 @@ def test_adoption_changes_no_note(create_database: CreateDatabase) -> None:
     ]
     assert fetch(url, "SELECT count(*) FROM notes WHERE chunked_at IS NULL") == [(300,)]
     assert migrate(url) == []
-
-
-def test_old_application_goes_on_working(create_database: CreateDatabase) -> None:
-    """Its INSERT and UPDATE still do; a changed content has to be chunked again."""
-    url = legacy_database(create_database)
-    fill(url, count=20)
-    migrate(url)
-    note, vector = uuid4(), str([0.5] * DIMENSION)
-    written = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
-    fetch(
-        url,
-        "INSERT INTO notes (id, content, embedding, created_at) VALUES (%s, %s, %s, %s)",
-        *(note, "Antes", vector, written),
-    )
-    chunked = "SELECT chunked_at IS NOT NULL FROM notes WHERE id = %s"
-    fetch(url, "UPDATE notes SET chunked_at = now() WHERE id = %s", note)
-    fetch(url, "UPDATE notes SET embedding = NULL WHERE id = %s", note)
-    fetch(url, "UPDATE notes SET content = content WHERE id = %s", note)
-    assert fetch(url, chunked, note) == [(True,)]
-    fetch(url, "UPDATE notes SET content = 'Después' WHERE id = %s", note)
-    assert fetch(url, chunked, note) == [(False,)]
-    assert fetch(url, "SELECT created_at, source FROM notes WHERE id = %s", note) == [
-        (written, "legacy")
-    ]
 
 
 def test_times_without_zone_are_utc(create_database: CreateDatabase) -> None:

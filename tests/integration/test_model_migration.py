@@ -3,10 +3,10 @@
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow, Vectors
+from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.chunk import chunk_window
@@ -70,21 +70,6 @@ class Migrated(Application):
         """Ask for a note by what serves, as long as it takes."""
         serving = self.serving.read(self.configuration(DEFAULT_CONFIGURATION))
         return self.pipeline.retrieve(f"¿Qué dice {word}?", serving.config, deadline_ms=GENEROUS_MS)
-
-
-class PausingEmbedder(HashEmbedder):
-    """Pauses before its first question until released."""
-
-    def __init__(self, like: HashEmbedder) -> None:
-        super().__init__(like.info.name, like.info.dimension)
-        self.reached = threading.Event()
-        self.go_on = threading.Event()
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed, later."""
-        self.reached.set()
-        assert self.go_on.wait(PATIENCE_S)
-        return super().embed_queries(texts)
 
 
 @dataclass(frozen=True)
@@ -278,26 +263,6 @@ def assert_kept(application: Migrated, *reasons: str) -> None:
         "from EMBEDDING_MODELS and restart"
     ).format(model=OLD)
     assert refused.value.problems == [*reasons, configured]
-
-
-def test_a_question_in_flight_over_the_promotion_is_answered_as_it_was_asked(
-    application: Migrated,
-) -> None:
-    """A request in flight is answered by the old model, the next one by the new model."""
-    with application.database.transaction() as connection:
-        register_model(connection, EMBEDDERS[NEW].info, embeds_chunks=True)
-    embed_chunks(application.database, EMBEDDERS[NEW], ALWAYS)
-    assess(application, NEW)
-    slow = PausingEmbedder(EMBEDDERS[OLD])
-    served = replace(application, embedders={**EMBEDDERS, OLD: slow})
-    with ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(served.ask, WORDS[0])
-        assert slow.reached.wait(PATIENCE_S)
-        promote(application, NEW)
-        slow.go_on.set()
-        answers = [asking.result(PATIENCE_S), served.ask(WORDS[0])]
-    assert [answer.model for answer in answers] == [OLD, NEW]
-    assert [Asked(WORDS[0], 0.0, answer).problems for answer in answers] == [[], []]
 
 
 def test_promotions_to_and_fro_never_mix_what_was_cached(application: Migrated) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
@@ -19,7 +18,6 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
     GateNotPassedError,
-    InvalidParameterError,
     ModelInUseError,
     ModelMissingError,
 )
@@ -28,11 +26,10 @@ from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.embed import embed_chunks, embed_notes
-from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.indexing.retirement import contents_of, retire
 from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import promote_best
-from rag_resources.serving.rollback import withdraw
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import fetch_model, register_model
@@ -190,13 +187,6 @@ def test_twice_is_as_once(corpus: Corpus, settings: Settings) -> None:
     assert (again.chunk_vectors, again.note_vectors, again.size, again.retired) == (0, 0, 0, True)
 
 
-def test_a_model_that_never_was_is_named_with_those_that_were(
-    corpus: Corpus, settings: Settings
-) -> None:
-    with pytest.raises(InvalidParameterError, match=r"«otro».*openai_hash, openai_new, openai_old"):
-        retire(corpus.database, settings, "otro")
-
-
 # --- Refused, while anything points at it -------------------------------------------------------
 
 
@@ -230,35 +220,6 @@ def test_every_reason_is_named(corpus: Corpus, settings: Settings) -> None:
             "materialise note_embeddings"
         ),
     )
-
-
-def test_what_served_before_the_last_promotion_may_go(corpus: Corpus, settings: Settings) -> None:
-    """States follow the promotions, and nothing else."""
-    serve(corpus, "openai_old")
-    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("serving", "building")
-    serving = _(
-        "it is that of the configuration that serves, “{configuration}”: promote one of another "
-        "model first"
-    ).format(configuration="with_openai_old")
-    assert_refused(corpus, settings, "openai_old", serving)
-
-    serve(corpus, "openai_new")
-    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("building", "serving")
-    retire(corpus.database, settings, "openai_old")
-    assert (states(corpus)["openai_old"], states(corpus)["openai_new"]) == ("retired", "serving")
-
-
-def test_before_any_promotion_the_default_configuration_keeps_its_model(
-    corpus: Corpus, settings: Settings
-) -> None:
-    e5 = HashEmbedder("e5_small", 16)
-    with corpus.database.transaction() as connection:
-        register_model(connection, e5.info, embeds_chunks=True)
-    serving = _(
-        "it is that of the configuration that serves, “{configuration}”: promote one of another "
-        "model first"
-    ).format(configuration=DEFAULT_CONFIGURATION)
-    assert_refused(corpus, settings, "e5_small", serving)
 
 
 class PausingEmbedder(HashEmbedder):
@@ -295,24 +256,6 @@ def test_a_run_that_embeds_with_it_is_not_robbed(
         )
         slow.go_on.set()
         assert run.result(timeout=PATIENCE_S).notes == len(TEXTS)
-    retire(corpus.database, settings, "openai_old")
-
-
-def test_a_run_that_builds_its_indexes_is_not_robbed(
-    corpus: Corpus, settings: Settings, database_url: str
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as building:
-        claim = (
-            "SELECT pg_advisory_lock(hashtextextended('indexes of chunk_embeddings_openai_old', 0))"
-        )
-        building.execute(claim)
-        assert_refused(
-            corpus,
-            settings,
-            "openai_old",
-            _("a run is making its vectors or indexes: wait until it ends, or cancel it"),
-        )
-    wait_until(lambda: corpus.fetch("SELECT FROM pg_locks WHERE locktype = 'advisory'") == [])
     retire(corpus.database, settings, "openai_old")
 
 
@@ -370,35 +313,6 @@ def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     assert (outcome.evaluation.configuration, outcome.changed) == ("with_openai_new", False)
 
 
-def test_words_alone_do_not_need_the_model(corpus: Corpus, settings: Settings) -> None:
-    """Such a configuration answers unimpaired, is evaluated, promoted, and gone back to."""
-    words = named("words", "openai_old")
-    words = words.model_copy(
-        update={
-            "retrieval": config("openai_old").model_copy(update={"strategy": Strategy.FULLTEXT})
-        }
-    )
-    serve(corpus, "openai_new")
-    retire(corpus.database, settings, "openai_old")
-    made = evaluate(corpus.database, pipeline(corpus), words.name, words.retrieval)
-    assert all(not outcome.degraded for outcome in made.outcomes)
-    promote_best(corpus.database, {words.name: words}, name=words.name)
-    serve(corpus, "openai_new")
-    back = withdraw(corpus.database, "with_openai_new", reason="prueba", run_id=None)
-    assert back.serving.configuration == "words"
-
-
-def test_the_configurations_that_go_with_it_can_be_named(
-    settings: Settings, tmp_path: Path
-) -> None:
-    (tmp_path / "vieja.yaml").write_text(
-        "name: vieja\ndescription: x\nrole: reference\nretrieval: {model: openai_viejo}\n", "utf-8"
-    )
-    own = settings.model_copy(update={"rag_configurations": tmp_path})
-    assert configurations_of(own, "openai_viejo") == ["vieja"]
-    assert configurations_of(own, "openai_new") == []
-
-
 # --- Back again ---------------------------------------------------------------------------------
 
 
@@ -421,22 +335,6 @@ def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: 
     assert contents(corpus, "openai_old")[2:] == [[], []]
 
 
-def test_a_model_that_came_back_is_not_promoted_on_an_evaluation_of_what_it_was(
-    corpus: Corpus, settings: Settings
-) -> None:
-    serve(corpus, "openai_old")
-    serve(corpus, "openai_new")
-    retire(corpus.database, settings, "openai_old")
-    with corpus.database.transaction() as connection:
-        register_model(connection, OLD.info, embeds_chunks=True)
-    embed_chunks(corpus.database, OLD, ALWAYS)
-    old = named("with_openai_old", "openai_old")
-    with pytest.raises(GateNotPassedError, match=r"está obsoleta.*modelo"):
-        promote_best(corpus.database, {old.name: old}, name=old.name)
-    evaluate(corpus.database, pipeline(corpus), old.name, old.retrieval)
-    assert promote_best(corpus.database, {old.name: old}, name=old.name).changed
-
-
 # --- Whoever is at work meanwhile ---------------------------------------------------------------
 
 
@@ -455,22 +353,6 @@ def retiring_backends(corpus: Corpus) -> list[Any]:
         "SELECT l.pid FROM pg_locks AS l WHERE l.relation = 'chunk_embeddings'::regclass "
         "AND l.mode = 'AccessExclusiveLock' AND NOT l.granted"
     )
-
-
-def test_retrievals_go_on_while_the_retirement_waits_for_one_of_them(
-    corpus: Corpus, settings: Settings, reader: psycopg.Connection[Any]
-) -> None:
-    """Including questions that need the locked table, as diversity reads vectors from it."""
-    with ThreadPoolExecutor() as pool:
-        retirement = pool.submit(retire, corpus.database, settings, "openai_old")
-        wait_until(lambda: retiring_backends(corpus))
-        for __ in range(10):
-            assert_whole(ask(corpus, "openai_new", diversity_weight=0.3))
-        assert not retirement.done()
-        assert states(corpus)["openai_old"] == "building"
-        reader.rollback()
-        assert retirement.result(timeout=PATIENCE_S).note_vectors == len(TEXTS)
-    assert_whole(ask(corpus, "openai_new", diversity_weight=0.3))
 
 
 def test_a_run_killed_while_retiring_leaves_the_model_as_it_was(

@@ -68,11 +68,6 @@ def test_two_models_of_different_squeeze_score_alike() -> None:
     )
 
 
-@pytest.mark.parametrize("texts", [[], NOTES[:5], ["Una frase."] * 50, ["Uno. Dos."] * 50])
-def test_too_few_notes_or_equal_ones_tell_no_scale(texts: list[str]) -> None:
-    assert cosine_range(Squeezed(0.5), texts) == UNMEASURED
-
-
 def test_the_scale_is_stored_when_there_are_notes_and_stays(database: Database) -> None:
     model = Squeezed(0.8)
     vectors = ChunkVectors(database, Settings(), lambda _: model, EMBEDDINGS)

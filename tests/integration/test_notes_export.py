@@ -11,7 +11,6 @@ import pytest
 
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
-from rag_resources.ingestion import export
 from tests.command_line import Outcome, call_rag, isolate
 from tests.integration.test_cli import NOTES, QUESTIONS, index, write_golden, write_notes
 
@@ -109,22 +108,6 @@ def test_what_was_deleted_stays_deleted_and_can_be_restored(rag: Rag, old: str, 
     assert row == ("Sin interés.", "otras")
 
 
-def test_a_note_deleted_since_does_not_come_back(rag: Rag, old: str, new: str) -> None:
-    rag(old, "notes", "export", "todo.jsonl")
-    rag(new, "ingest", "todo.jsonl")
-    rag(new, "notes", "delete", "gata", "--yes")
-    rag(new, "ingest", "todo.jsonl")
-    assert execute(new, "SELECT count(*) FROM notes WHERE external_id = 'gata'") == [(0,)]
-
-
-def test_the_standard_output_is_the_same_file(rag: Rag, old: str, tmp_path: Path) -> None:
-    """A file that is there already is kept beside the new one."""
-    (tmp_path / "todo.jsonl").write_text("mío\n", "utf-8")
-    rag(old, "notes", "export", "todo.jsonl")
-    assert rag(old, "notes", "export", "-").out == (tmp_path / "todo.jsonl").read_text("utf-8")
-    assert (tmp_path / "todo.jsonl.anterior").read_text("utf-8") == "mío\n"
-
-
 def test_bad_lines_are_named_by_file_line_and_field(
     rag: Rag, old: str, new: str, tmp_path: Path
 ) -> None:
@@ -149,17 +132,6 @@ def test_bad_lines_are_named_by_file_line_and_field(
     fields = ("", "createdAt: ", "content: ", "tags: ", "nota: ", "title: ", "")
     for reason, field in zip(told.values(), fields, strict=True):
         assert reason.startswith(field)
-
-
-def test_reading_and_writing_hold_few_lines_at_once(
-    rag: Rag, old: str, new: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many there are: batches of different kinds and sizes lose nothing."""
-    monkeypatch.setattr(export, "BATCH_LINES", 2)
-    monkeypatch.setattr(export, "BATCH_CHARS", 700)
-    rag(old, "notes", "export", "todo.jsonl")
-    assert rag(new, "ingest", "todo.jsonl", "--json").json["notes"] == len(NOTES) + 2
-    assert contents(new) == contents(old)
 
 
 def test_questions_and_what_serves_are_the_same_afterwards(

@@ -1,6 +1,5 @@
 """What is not read, or read with another date, is told, and corrections in the files count."""
 
-import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,7 +9,6 @@ import psycopg
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from tests.command_line import Outcome, call_rag, isolate
@@ -74,17 +72,6 @@ def test_what_was_rejected_stays_in_the_status_until_it_is_mended(rag: Rag, fold
     assert rag("status", "--json").json["database"]["rejections"] == []
 
 
-def test_a_note_without_a_date_says_which_one_it_got(rag: Rag, folder: Path) -> None:
-    modified = datetime(2025, 5, 6, tzinfo=UTC)
-    os.utime(folder / "sola.txt", (modified.timestamp(), modified.timestamp()))
-    said = _("{date:%Y-%m-%d}, when the file was changed").format(date=modified)
-    assert said in rag("ingest", folder).out
-    assert label("date_from_file_modified") in rag("notes", "show", "sola").out
-    with open_application(load_settings()) as application:
-        [undated], count = application.notes.undated(limit=5)
-    assert (undated.name, undated.created_at, count) == ("sola", modified, 1)
-
-
 def test_a_corrected_date_moves_the_note(rag: Rag, folder: Path, database_url: str) -> None:
     """That of the file counts; when a file without a date was changed does not."""
     rag("ingest", folder)
@@ -117,78 +104,4 @@ def test_a_deleted_note_can_be_restored_for_a_week(
             "Nothing of “{name}” was kept; now its source may bring it: “rag ingest” or “make run”."
         ).format(name="buena")
         in rag("notes", "restore", "buena").out
-    )
-
-
-def test_questions_cannot_be_checked_before_there_are_notes(
-    rag: Rag, folder: Path, tmp_path: Path
-) -> None:
-    rag("init", folder)
-    done = rag("golden", "validate", "preguntas.json")
-    assert done.code == 2
-    assert (
-        _(
-            "There is no note yet to check {path} against. Ingest yours first: “rag run”, or “rag "
-            "ingest FOLDER”."
-        ).format(path="preguntas.json")
-        in done.err
-    )
-    rag("ingest", folder)
-    assert rag("golden", "import", "preguntas.json").code == 0
-    rows = json.loads((tmp_path / "preguntas.json").read_text())
-    rows["entries"][0]["expectedAnswer"] = "De noche."
-    (tmp_path / "preguntas.json").write_text(json.dumps(rows))
-    done = rag("golden", "validate", "preguntas.json")
-    assert (
-        _("Valid questions in {path}: {count}.").format(count=1, path="preguntas.json") in done.out
-    )
-    assert (
-        _(
-            "Draft questions, without an answer yet: {count}. They do not count until somebody "
-            "writes it in “expectedAnswer”."
-        ).format(count=1)
-        in done.err
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("status",),
-        ("down",),
-        ("retrieve", "¿qué pasó con la gata?"),
-        ("ask", "¿qué pasó con la gata?"),
-        ("notes", "list"),
-        ("golden", "list"),
-        ("report",),
-        ("document", "list"),
-        ("key", "list"),
-    ],
-    ids=" ".join,
-)
-def test_reading_creates_nothing_where_nothing_is(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-) -> None:
-    """It says where the product looks, and what would create a database."""
-    isolate(monkeypatch, tmp_path)
-    done = call_rag(monkeypatch, capsys, *arguments)
-    assert list(tmp_path.iterdir()) == []
-    if arguments != ("down",):
-        assert str(tmp_path / "home") in done.out + done.err
-        assert "rag run" in done.out + done.err
-
-
-@pytest.mark.parametrize("question", ["🎉🎉", "¿?", "¿qué es lo de la?", "… !!"])
-def test_a_question_without_words_says_so(rag: Rag, question: str) -> None:
-    done = rag("retrieve", question)
-    assert (done.code, done.out) == (2, "")
-    assert (
-        _(
-            "The question has no word to search for: only signs, emoji or words such as “what” or "
-            "“of”. Say what it is about."
-        )
-        in done.err
     )

@@ -1,17 +1,13 @@
 """The Ollama embedder with the real client, over real HTTP, against every failure it names."""
 
 import base64
-import json
 import socket
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from ollama import Client
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
@@ -21,7 +17,6 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.model_names import short_name
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Prefixes
 from rag_resources.resilience.deadlines import call_within, deadline_scope
@@ -29,7 +24,6 @@ from tests.ollama_server import Fault, OllamaServer, embed_words
 from tests.waiting import wait_until
 
 MODEL = "nomic-embed-text"
-SECRET = "texto-muy-secreto"
 
 
 @pytest.fixture
@@ -63,41 +57,6 @@ def test_each_kind_of_text_gets_its_prefix(ollama: OllamaServer) -> None:
     assert [b["input"] for b in ollama.requests_to("/api/embed")] == [["q: uno"], ["p: dos"]]
 
 
-def test_no_texts_need_no_server(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
-    ollama.stop()
-    assert embedder.embed_passages([]).shape == (0, 0)
-
-
-@pytest.mark.parametrize("text", ["", "  \n\t", "\0", "\ud800", "a\0b", "👵🏽", "x" * 1_000_000])
-def test_awkward_texts_give_a_valid_vector(embedder: OllamaEmbedder, text: str) -> None:
-    (vector,) = embedder.embed_passages([text])
-    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_info_comes_from_the_server_once(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
-    info = embedder.info
-    assert (info.name, info.provider) == ("ollama_nomic_embed_text", "ollama")
-    assert (info.dimension, info.max_sequence_tokens) == (768, 8192)
-    assert len(info.digest) == 16
-    n_requests = len(ollama.requests)
-    assert embedder.info is info
-    assert len(ollama.requests) == n_requests
-
-
-def test_an_untold_context_length_is_taken_for_ollamas_own(
-    ollama: OllamaServer, embedder: OllamaEmbedder
-) -> None:
-    ollama.context_length = None
-    assert embedder.info.max_sequence_tokens == 2048
-
-
-def test_short_names_are_safe_asset_keys() -> None:
-    assert short_name("ollama", "hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
-    assert (
-        short_name("ollama", "bge-m3:latest") == short_name("ollama", "bge-m3") == "ollama_bge_m3"
-    )
-
-
 @pytest.mark.parametrize("model", ["no-existe", "no-existe:7b"])
 def test_a_missing_model_says_how_to_pull_it(ollama: OllamaServer, model: str) -> None:
     with OllamaEmbedder(model, host=ollama.host) as e:
@@ -106,17 +65,6 @@ def test_a_missing_model_says_how_to_pull_it(ollama: OllamaServer, model: str) -
         with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
             _ = e.info
     assert len(ollama.requests_to("/api/embed")) == 1
-
-
-def test_a_server_without_the_endpoint_is_not_taken_for_a_missing_model(
-    ollama: OllamaServer,
-) -> None:
-    with (
-        OllamaEmbedder(MODEL, host=f"{ollama.host}/otra") as e,
-        pytest.raises(ProviderError, match="404") as caught,
-    ):
-        e.embed_queries(["hola"])
-    assert not isinstance(caught.value, ModelMissingError)
 
 
 def test_a_slow_server_times_out_and_is_retried(ollama: OllamaServer) -> None:
@@ -200,18 +148,6 @@ def test_a_failing_server_is_tried_again_only_while_there_is_time(
     assert len(ollama.requests) == 1
 
 
-def test_a_timeout_shorter_than_the_deadline_is_the_servers_fault(ollama: OllamaServer) -> None:
-    ollama.inject(Fault.SLOW, seconds=60)
-    with (
-        OllamaEmbedder(MODEL, host=ollama.host, read_timeout_s=0.1) as e,
-        deadline_scope(Deadline.after(60_000, time.monotonic)),
-        pytest.raises(ProviderUnavailableError),
-    ):
-        e.embed_queries(["hola"])
-    # A tenth of a second may be over before a busy server has read what it was asked.
-    wait_until(lambda: len(ollama.requests) == 3)
-
-
 def test_calls_given_up_leave_neither_threads_nor_connections(
     ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
@@ -234,45 +170,3 @@ def test_calls_given_up_leave_neither_threads_nor_connections(
     deadline = Deadline.after(60_000, time.monotonic)
     assert call_within(deadline, lambda: embedder.embed_queries(["hola"])).shape == (1, 768)
     assert ollama.open_connections == 1
-
-
-def test_the_test_server_speaks_chat(ollama: OllamaServer) -> None:
-    """Whole, streamed, and bound to a JSON schema."""
-    client = Client(host=ollama.host)
-    messages = [{"role": "user", "content": "¿Qué tal?"}]
-    whole = client.chat(model="llama3.2", messages=messages)
-    assert whole.message.content == "Respuesta a: ¿Qué tal?"
-    parts = list(client.chat(model="llama3.2", messages=messages, stream=True))
-    assert "".join(part.message.content or "" for part in parts) == whole.message.content
-    assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
-    schema = {
-        "type": "object",
-        "properties": {"score": {"type": "integer", "minimum": 1}, "why": {"type": "string"}},
-        "required": ["score", "why"],
-    }
-    bound = client.chat(model="llama3.2", messages=messages, format=schema)
-    assert json.loads(bound.message.content or "") == {"score": 1, "why": ""}
-    client.close()  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/api/embed", b'{"model": "bge-m3"}'),
-        ("/api/embed", b'{"model": "bge-m3", "input": [1]}'),
-        ("/api/embed", b'{"model": "bge-m3", "input": "a", "prompt": "b"}'),
-        ("/api/embed", b"no es JSON"),
-        ("/api/chat", b'{"model": "llama3.2", "messages": [{"role": "nadie", "content": ""}]}'),
-    ],
-)
-def test_the_test_server_refuses_what_is_not_documented(
-    ollama: OllamaServer, path: str, body: bytes
-) -> None:
-    request = urllib.request.Request(
-        ollama.host + path, data=body, headers={"Content-Type": "application/json"}
-    )
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=5)
-    with caught.value as error:
-        assert error.code == 400
-        assert json.loads(error.read())["error"]

@@ -10,10 +10,8 @@ from rag_resources.core.errors import (
     ModelMissingError,
     ProviderUnavailableError,
 )
-from rag_resources.core.servers import Servers
 from rag_resources.providers.openai import OpenAIEmbedder
 from rag_resources.providers.protocols import Prefixes
-from rag_resources.providers.registry import build_embedder
 from tests.ollama_server import Fault, embed_words
 from tests.openai_server import OpenAIServer
 
@@ -45,15 +43,6 @@ def test_texts_go_in_batches_of_100_and_vectors_come_in_their_order(
     assert np.allclose(vectors, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("model", "dimension"), [("small", 3), ("x", 1024)])
-def test_any_dimension_is_taken(server: OpenAIServer, model: str, dimension: int) -> None:
-    with OpenAIEmbedder(model, base_url=server.base_url) as embedder:
-        assert embedder.info.dimension == dimension
-        assert embedder.info.name == f"openai_{model}"
-        assert embedder.embed_queries(["uno", " ", "\0"]).shape == (3, dimension)
-        assert embedder.embed_queries([]).shape == (0, dimension)
-
-
 def test_prefixes_are_put_before_texts_and_change_the_digest(server: OpenAIServer) -> None:
     prefixes = Prefixes("pregunta: ", "pasaje: ")
     with OpenAIEmbedder("small", base_url=server.base_url, prefixes=prefixes) as embedder:
@@ -77,25 +66,9 @@ def test_invalid_vectors_are_refused(
         embedder.embed_passages(["uno", "dos"])
 
 
-def test_a_busy_server_is_waited_for(server: OpenAIServer, embedder: OpenAIEmbedder) -> None:
-    server.retry_after = 0
-    server.inject(Fault.STATUS, times=2, status=429)
-    assert embedder.embed_passages(["uno"]).shape == (1, 768)
-    assert len(server.requests) == 3
-
-
 def test_a_missing_model_is_named(server: OpenAIServer) -> None:
     with (
         OpenAIEmbedder("nada", base_url=server.base_url) as embedder,
         pytest.raises(ModelMissingError, match="nada"),
     ):
         _ = embedder.info
-
-
-def test_the_registry_builds_it_by_name_and_by_short_name() -> None:
-    servers = Servers(openai_base_url="http://a:1/v1")
-    large = build_embedder("openai_text_embedding_3_large", servers)
-    assert large is build_embedder("openai:text-embedding-3-large", servers)
-    assert build_embedder("openai_mi_modelo", servers) is build_embedder(
-        "openai:mi_modelo", servers
-    )

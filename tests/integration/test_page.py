@@ -26,8 +26,7 @@ from rag_resources.documents.folder import folder_files
 from rag_resources.files import LocalFiles
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.files import LANGUAGES
-from rag_resources.languages.messages import _, render
+from rag_resources.languages.messages import _
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
@@ -314,52 +313,6 @@ def test_filters_restrict_the_next_question(
         expect(turn.get_by_text(_("Nearest passages"), exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_was_left_out_is_said_in_the_readers_language(
-    browser: Browser, api: ApiServer, keys: dict[str, str], language: str
-) -> None:
-    """The model of the vectors has indexed nothing here."""
-    with visit(browser, api, keys["reader"], locale=language) as page:
-        expect(page.locator("html")).to_have_attribute("lang", language)
-        expect(page.locator("#ask .main")).to_have_text(render(_("Ask"), language))
-        turn = ask(page, "¿Submarinos amarillos?")
-        expect(turn.locator(".about")).to_have_attribute("open", "")
-        told = turn.locator(".about").inner_text()
-        assert render(_("Semantic search is unavailable, using keyword search"), language) in told
-        assert (
-            render(
-                _(
-                    "Nothing was searched by meaning: notes that say it in other words will be "
-                    "missing."
-                ),
-                language,
-            )
-            in told
-        )
-
-
-def test_a_question_is_read_in_its_own_language_on_a_page_in_another(
-    browser: Browser, api: ApiServer, keys: dict[str, str]
-) -> None:
-    with visit(browser, api, keys["reader"], locale="en") as page:
-        implied = ask(page, "¿Qué costó el taller en enero de 2025?").locator(".implied")
-        said = "Only in {condition}".format(condition="2025-01-01 – 2025-01-31")
-        expect(implied).to_contain_text(said)
-
-
-def test_a_cited_row_of_a_table_shows_the_names_of_its_columns(
-    browser: Browser, api: ApiServer, keys: dict[str, str]
-) -> None:
-    with visit(browser, api, keys["reader"]) as page:
-        turn = ask(page, "¿Torno, precio?")
-        expect(turn.locator(".uncalibrated")).to_have_text(
-            _("Not calibrated: what the notes do not say is answered, too. Check the sources.")
-        )
-        source = turn.locator(".sources li").first
-        said = _("Columns: {columns}").format(columns="Máquina | Precio")
-        expect(source).to_contain_text(said)
-
-
 def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str]) -> None:
     """On the answer and on a citation; the second thought replaces the first."""
     with visit(browser, api, keys["reader"]) as page:
@@ -374,27 +327,6 @@ def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str
         expect(page.locator("#status")).to_have_text(_("Noted. Thank you."))
         kept = sent.value.json()
         assert (kept["citation"], kept["verdict"]) == (1, "down")
-
-
-def test_a_question_may_leave_out_what_the_one_before_named(
-    browser: Browser, api: ApiServer, keys: dict[str, str]
-) -> None:
-    """What was searched is shown, and a condition that the question names can be revoked."""
-    with visit(browser, api, keys["reader"]) as page:
-        turn = ask(page, "¿Taller en 2025?")
-        expect(turn.locator(".implied")).to_contain_text("2025")
-        turn.locator(".passages").click()
-        expect(
-            turn.get_by_text(_("Nearest passages, also outside the conditions of the question"))
-        ).to_be_visible()
-        turn.locator(".revoke").click()
-        again = page.locator(".turn").last
-        expect(again.locator(".sentence").first).to_contain_text("415")
-        expect(again.locator(".implied")).to_have_count(0)
-        page.locator("#new").click()
-        ask(page, "¿Taller de la furgoneta de Andreu?")
-        turn = ask(page, "¿y cuándo lo paga?")
-        expect(turn.locator(".read")).to_contain_text("Andreu")
 
 
 def test_an_answer_becomes_a_golden_question_for_those_who_may(

@@ -13,7 +13,6 @@ import pytest
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import DatabaseTimeoutError
 from rag_resources.database.pool import (
     APPLICATION_NAME,
     EF_SEARCH,
@@ -150,19 +149,6 @@ def test_notes_are_indexed_and_found_as_without_it(
             (r.chunk_id, r.score) for r in other.results
         ]
         assert one.results
-    assert left_behind(pooled_url) == NOTHING
-
-
-def test_a_slow_statement_is_cancelled_at_its_deadline(pooled: Database, pooled_url: str) -> None:
-    """By the server, so that the session is free for the next one."""
-    for __ in range(SESSIONS + 1):
-        with (
-            pytest.raises(DatabaseTimeoutError),
-            pooled.transaction(Deadline.after(200, monotonic)) as connection,
-        ):
-            connection.execute("SELECT pg_sleep(60)")
-    with pooled.transaction() as connection:
-        connection.execute("SELECT 1")
     assert left_behind(pooled_url) == NOTHING
 
 

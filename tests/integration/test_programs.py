@@ -2,14 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rag_resources.languages.messages import _
-from rag_resources.programs import FOLDER, announced, running_programs
+from rag_resources.programs import FOLDER, running_programs
 from tests.announced_program import running
 from tests.command_line import call_rag, isolate
 
@@ -44,20 +42,3 @@ def test_what_was_killed_does_not_run_and_the_next_one_cleans_up(tmp_path: Path)
     with running(tmp_path) as process:
         assert [program.pid for program in running_programs(tmp_path)] == [process.pid]
         assert len(list((tmp_path / FOLDER).iterdir())) == 1
-
-
-def test_a_program_that_looks_keeps_its_own_lock(tmp_path: Path) -> None:
-    """Others still see it; to close a file would release the lock of its process."""
-    looks = "import subprocess, sys; from pathlib import Path\n"
-    looks += "from rag_resources.programs import running_programs\n"
-    looks += "print(len(running_programs(Path(sys.argv[1]))))"
-    with announced(tmp_path, "rag run"):
-        assert [program.pid for program in running_programs(tmp_path)] == [os.getpid()]
-        seen = subprocess.check_output([sys.executable, "-c", looks, str(tmp_path)])
-        assert seen.strip() == b"1"
-    assert running_programs(tmp_path) == []
-
-
-def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    with announced(tmp_path / "nowhere" / "home", "rag run"):
-        assert running_programs(tmp_path / "nowhere" / "home") == []

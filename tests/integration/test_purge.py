@@ -14,7 +14,6 @@ from rag_resources.indexing import purge as module
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.purge import PurgeReport, purge
-from rag_resources.store.chunks import claim_notes
 from tests.corpus import ALWAYS, SMALL, Corpus, Draft
 from tests.embedders import HashEmbedder
 from tests.stored_evaluations import Asked, store_evaluation
@@ -105,24 +104,6 @@ def test_answers_that_quote_a_note_go_with_it(corpus: Corpus) -> None:
     assert [tuple(row) for row in rows] == [(None, None, 0.5), ("Lo que dice.", ["algo"], 0.5)]
 
 
-def test_nothing_is_written_where_nothing_expired(corpus: Corpus) -> None:
-    """A second run, like one over notes without expiry, leaves even the statistics alone."""
-    ids = corpus.fill([Draft("Una nota."), Draft("Otra nota.")])
-    expire(corpus, {ids[0]: 30})
-    purge(corpus.database, grace_hours=GRACE_HOURS)
-    version = "SELECT sum(changes) FROM index_changes"
-    before = corpus.fetch(version)
-    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
-    assert corpus.fetch(version) == before
-
-
-def test_without_grace_a_note_goes_when_it_expires(corpus: Corpus) -> None:
-    now, later = corpus.fill([Draft("Ya."), Draft("Luego.")])
-    expire(corpus, {now: 0, later: -0.01})
-    assert purge(corpus.database, grace_hours=0).deleted == 1
-    assert notes_in(corpus) == {later}
-
-
 def test_a_run_that_dies_has_deleted_the_oldest_and_the_next_one_goes_on(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,15 +150,6 @@ def test_a_note_whose_expiry_is_being_moved_stays(corpus: Corpus, database_url: 
         assert report == PurgeReport(deleted=1, left=1)
     assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
     assert notes_in(corpus) == {moved}
-
-
-def test_a_note_that_is_being_chunked_goes_next_time(corpus: Corpus) -> None:
-    (note,) = corpus.fill([Draft("Una nota.", state="new")])
-    expire(corpus, {note: 30})
-    with corpus.database.transaction() as connection:
-        assert claim_notes(connection, [note], chunking_hash="y")
-        assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=1)
-    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=1, left=0)
 
 
 class PausingEmbedder(HashEmbedder):

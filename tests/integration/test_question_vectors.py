@@ -59,16 +59,3 @@ def test_a_question_whose_vector_is_at_hand_takes_no_thread() -> None:
     assert [name.startswith("call-within") for name in threads] == [True]
     with pytest.raises(DeadlineExceededError):
         asked("¿Dónde?", Deadline.after(0, time.monotonic))
-
-
-@pytest.mark.parametrize(
-    ("asked", "share"),
-    [
-        (Asked(("a" * 500,)), 0.5),
-        (Asked(("a" * 1_250,)), 0.65),
-        (Asked(("a" * 1_000, "b" * 500), "c" * 500), 0.8),
-        (Asked(("a" * MAX_QUERY_CHARS,) * 9), 0.8),
-    ],
-)
-def test_the_share_of_the_time_grows_with_the_length(asked: Asked, share: float) -> None:
-    assert asked.time_share == pytest.approx(share)

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
 
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
-from rag_resources.core.filters import RetrievalFilters, parse_filters
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
@@ -18,7 +17,7 @@ from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.openai import OpenAIChat
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.command_line import call_rag, isolate
+from tests.command_line import isolate
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
 
@@ -95,28 +94,6 @@ def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> N
     assert cited(asked) == found(asked) == plans
     scores = [own.score for own in asked.retrieval.response.results]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_the_longest_name_that_a_question_gives_is_the_file(
-    app: Application, database: Database
-) -> None:
-    with database.transaction() as connection:
-        own = [
-            NoteRecord(
-                name, "Obra", f"El tejado cuesta {cost} euros.", datetime(2025, 9, 5, tzinfo=UTC)
-            )
-            for name, cost in {"Informe final.md": 70, "final.md": 80}.items()
-        ]
-        upsert_notes(connection, own, tenant="default", source="notes")
-    for question, name in {
-        "¿Cuánto cuesta el tejado en Informe final.md?": "Informe final.md",
-        "¿Cuánto cuesta el tejado en final.md?": "final.md",
-    }.items():
-        asked = app.answers.ask(question, **WORDS)
-        assert found(asked) == of(name)
-        assert asked.reading
-        assert [own.text for own in asked.reading.implied] == [name]
-        assert asked.reading.notes == ()
 
 
 def test_what_a_question_names_replaces_what_the_one_before_named(app: Application) -> None:
@@ -272,85 +249,3 @@ def test_a_value_of_a_documents_metadata_is_a_name(app: Application, database: D
     assert found(asked) == of("2025/plan_2025.md")
     assert asked.reading
     assert asked.reading.implied[0].shown == "autora = Pilar Gómez"
-
-
-def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
-    app: Application, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def rag(*arguments: str) -> tuple[str, str]:
-        options = ("--config", "fulltext", "--set", "retrievers.semantic.weight=0")
-        called = call_rag(
-            monkeypatch, capsys, *arguments, *(options if arguments[0] == "ask" else ())
-        )
-        assert called.code == 0, called.err
-        return called.out, called.err
-
-    _, told = rag("ask", "¿Cuánto cuesta el tejado en 2024?")
-    assert (
-        'Solo 2024-01-01 – 2024-12-31 (por «en 2024»; sin esta condición: --ignore "en 2024")'
-        in told
-    )
-    answer_id = told.partition("rag feedback ")[2][:8]
-    out, told = rag("ask", "¿Y quién lo pinta?", "--after", answer_id)
-    assert f"Se ha buscado: «{TOGETHER}»" in told
-    assert "Lo pinta Andreu." in out
-
-
-@pytest.mark.parametrize(
-    ("filters", "told"),
-    [
-        ({"tags": ("obras", "casa")}, ["Ninguna nota tiene la etiqueta «obras»."]),
-        ({"source": "note"}, ["la fuente «note»", "notes"]),
-        (
-            {"created_from": "2030-01-01"},
-            ["de esas fechas: las hay desde 2024-03-05 hasta 2025-07"],
-        ),
-        ({"metadata": {"autor": 3}}, ["Ninguna nota tiene «autor» entre sus metadatos."]),
-        (
-            {"metadata": {"importe": 1800}},
-            [
-                'Ninguna nota tiene «importe» con el valor «1800». Como texto, sí: "1800"',
-                "--metadata 'importe=\"1800\"'",
-            ],
-        ),
-        ({"metadata": {"piso": "3"}}, ["«3». Sin comillas, sí: 3.", "--metadata piso=3"]),
-        ({"metadata": {"piso": "NaN"}}, ["Ninguna nota tiene «piso» con el valor «NaN»."]),
-        ({"metadata": {"van": "Marta"}}, ["«van» es una lista en algunas notas", "«tags»"]),
-        ({"note_ids": (UUID(int=1),)}, ["Ninguna nota tiene ese identificador."]),
-        (
-            {"source": "notes", "created_from": "2025-01-01", "note_ids": of("2024/plan_2024.md")},
-            ["Cada filtro lo cumple alguna nota, pero ninguna los cumple todos."],
-        ),
-    ],
-)
-def test_a_filter_that_no_note_meets_is_named(
-    app: Application, database: Database, filters: dict[str, Any], told: list[str]
-) -> None:
-    """The others are not; who finds nothing for want of words is told nothing of filters."""
-    with database.transaction() as connection:
-        connection.execute(
-            "UPDATE notes SET tags = '{obra}',"
-            ' metadata = \'{"importe": "1800", "piso": 3, "van": ["Marta"]}\''
-            " WHERE external_id = 'acta.md'"
-        )
-    wanted = parse_filters(filters)
-    response = app.retrieve("¿Cuánto cuesta el tejado?", filters=wanted, **WORDS).response
-    assert response.results == ()
-    said = "\n".join(response.messages)
-    for part in told:
-        assert part in said
-    in_vain = app.retrieve("helicóptero", filters=RetrievalFilters(source="notes"), **WORDS)
-    assert in_vain.response.messages == ()
-
-
-def test_a_period_whose_notes_do_not_answer_says_so(app: Application, database: Database) -> None:
-    """The words of the period are no answer."""
-    moment = datetime(2024, 1, 5, tzinfo=UTC)
-    record = NoteRecord("lluvia.md", "Lluvia", "Llovió todo el mes de enero.", moment)
-    with database.transaction() as connection:
-        upsert_notes(connection, [record], tenant="default", source="notes")
-    asked = app.answers.ask("¿Quién repara la caldera en enero de 2024?", **WORDS)
-    assert not asked.answer.found
-    assert asked.reading is not None
-    assert [own.text for own in asked.reading.implied] == ["en enero de 2024"]
-    assert all(own in asked.answer.notice for own in ("2024-01-01", "Lluvia", "en enero de 2024"))

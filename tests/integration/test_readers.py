@@ -137,15 +137,6 @@ def read_while_it_is_killed(readers: Readers, standby: Standby) -> None:
         connection.execute("SELECT 1")
 
 
-def test_what_belongs_together_is_read_from_one_server(readers: Readers) -> None:
-    """Even if the standby becomes fresh meanwhile."""
-    with readers.one_source():
-        assert not reads_standby(readers)  # it was not looked at yet
-        wait_until(lambda: readers.current is not readers._primary, 60)
-        assert not reads_standby(readers)
-    assert reads_standby(readers)
-
-
 def test_the_whole_application_answers_from_a_standby_and_writes_to_the_primary(
     database: Database,
     database_url: str,

@@ -107,11 +107,6 @@ def test_a_stream_comes_in_pieces_and_its_end_tells_what_it_took(chat: Chat) -> 
         assert 0 < end.completion_tokens <= 40
 
 
-def test_a_stream_can_have_a_shape(chat: Chat) -> None:
-    pieces = list(chat.stream(PROMPT, shape=Colour, deadline=after(300_000)))
-    assert Colour.model_validate_json("".join(pieces)).colour
-
-
 def test_a_stream_that_is_left_leaves_the_server_ready(chat: Chat) -> None:
     stream = chat.stream("Cuenta de uno a mil.", deadline=after(300_000))
     next(stream)
@@ -124,11 +119,6 @@ def test_it_is_left_at_the_deadline(chat: Chat) -> None:
     with pytest.raises(DeadlineExceededError):
         list(chat.stream("Cuenta de uno a mil.", deadline=after(50)))
     assert time.monotonic() - begun < 5
-
-
-@pytest.mark.parametrize("text", ["\0", "\ud800", "👵🏽", "</s><|im_end|>[INST]"])
-def test_awkward_prompts_are_answered(chat: Chat, text: str) -> None:
-    assert chat.answer(text, Colour, deadline=after(300_000)).colour
 
 
 @pytest.mark.parametrize("chat", ["OPENAI_BASE_URL"], indirect=True)

@@ -82,17 +82,6 @@ def test_another_way_of_chunking_redoes_the_notes_that_it_cuts_otherwise(corpus:
     assert len(corpus.embedder.texts) == len(set(corpus.embedder.texts)) == embedded.embedded > 0
 
 
-def test_the_old_way_again_gives_the_old_chunks_and_vectors(corpus: Corpus) -> None:
-    short, long = filled(corpus)
-    before = rows(corpus, short + long, versions=False)
-    kept = rows(corpus, short)
-    corpus.index(LARGER)
-    assert rows(corpus, short + long, versions=False) != before
-    corpus.index(SMALL)
-    assert rows(corpus, short + long, versions=False) == before
-    assert rows(corpus, short) == kept
-
-
 def test_a_run_that_ends_halfway_is_finished_in_the_new_way(corpus: Corpus) -> None:
     """Only the notes that are still cut in the old way are taken up."""
     _, long = filled(corpus)
@@ -102,36 +91,6 @@ def test_a_run_that_ends_halfway_is_finished_in_the_new_way(corpus: Corpus) -> N
             "UPDATE notes SET chunking_hash = 'before' WHERE id = ANY(%s)", (long[:1],)
         )
     assert chunk_window(corpus.database, ALWAYS, LARGER).notes == 1
-
-
-def test_an_edit_redoes_one_note_and_of_it_what_changed(corpus: Corpus) -> None:
-    """A sentence added at the end: the chunks before it keep their ids, contents and vectors."""
-    short, long = filled(corpus)
-    edited, others = long[0], short + long[1:]
-    before, kept = rows(corpus, others), rows(corpus, [edited], versions=False)
-    corpus.fetch(
-        "UPDATE notes SET content = content || ' Y al final volvimos.' WHERE id = %s RETURNING id",
-        edited,
-    )
-    chunked, embedded, _ = corpus.index(SMALL)
-    assert (chunked.notes, embedded.notes) == (1, 1)
-    assert rows(corpus, others) == before
-    after = rows(corpus, [edited], versions=False)
-    old, new = ({row.id: row.content for row in r["chunks"]} for r in (kept, after))
-    assert len(old.items() & new.items()) >= len(old) - 1
-    contents = set(new.values())
-    assert contents & set(corpus.embedder.texts) == contents - set(old.values())
-
-
-def test_an_edit_of_nothing_but_blanks_at_the_end_embeds_no_chunk(corpus: Corpus) -> None:
-    _, long = filled(corpus)
-    before = rows(corpus, long)
-    corpus.fetch(
-        "UPDATE notes SET content = content || E'\\n \\n' WHERE id = %s RETURNING id", long[0]
-    )
-    chunked, embedded, whole = corpus.index(SMALL)
-    assert (chunked.notes, embedded.vectors, whole.notes) == (1, 0, 1)
-    assert rows(corpus, long) == before
 
 
 def test_a_new_title_changes_contexts_only(corpus: Corpus) -> None:
@@ -148,25 +107,6 @@ def test_a_new_title_changes_contexts_only(corpus: Corpus) -> None:
     assert [row.id for row in after["chunks"]] == [row.id for row in before["chunks"]]
     vectors = [{r.chunk_id: r.embedding for r in found["vectors"]} for found in (before, after)]
     assert vectors[0] == vectors[1]
-
-
-def test_a_deleted_note_takes_everything_with_it(corpus: Corpus) -> None:
-    """Chunks, vectors of both kinds, its place in the queue and what was said of its failures."""
-    short, long = filled(corpus)
-    chunk_window(corpus.database, ALWAYS, LARGER)
-    deleted, others = long[0], short + long[1:]
-    with corpus.database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)"
-            " SELECT 'embed_chunk', note_id, id, 'openai_hash', '{}'::jsonb FROM chunks"
-        )
-        connection.execute("DELETE FROM notes WHERE id = %s", (deleted,))
-    for table in ("chunks", "note_embeddings", "indexing_failures"):
-        left = {row.note_id for row in corpus.fetch(f"SELECT note_id FROM {table}")}
-        assert left == set(others), table
-    assert pending(corpus) == set(long[1:])
-    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
-    assert corpus.fetch(orphans) == []
 
 
 @pytest.mark.parametrize("strategy", [Strategy.FULLTEXT, Strategy.HYBRID])

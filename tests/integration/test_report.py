@@ -7,7 +7,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from typer.testing import CliRunner
 
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, Role
 from rag_resources.core.errors import InvalidParameterError
@@ -119,12 +118,6 @@ def test_it_holds_each_configuration_the_history_and_what_serving_misses(
     assert "¿pregunta 2?</td><td>2 → &gt; 10</td>" in page, "lost against what serves"
 
 
-def test_before_the_first_evaluation_it_says_so(database: Database) -> None:
-    report = read(database)
-    assert not report.configurations
-    assert _("There are no evaluations yet.") in render_report(report)
-
-
 def test_figures_of_changed_notes_may_not_serve(database: Database, three: dict[str, UUID]) -> None:
     records = [NoteRecord("nueva", "Nueva", "Otra nota.", DAY)]
     ingest(database, records, tenant="default", source="notes")
@@ -157,21 +150,3 @@ def test_a_page_is_written_whole_or_not_at_all(database: Database, tmp_path: Pat
     assert [item.name for item in path.parent.iterdir()] == ["informe.html"]
     with pytest.raises(InvalidParameterError):
         write_report(report, LocalFiles(path), "dentro.html")
-
-
-def test_the_command_writes_where_it_is_told_or_at_home(
-    database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rag_resources.cli.main import app
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    for arguments, path in (
-        (["--output", "propio.html"], tmp_path / "propio.html"),
-        ([], tmp_path / "home" / "reports" / "evaluation.html"),
-    ):
-        shown = CliRunner().invoke(app, ["report", *arguments])
-        assert shown.exit_code == 0, shown.output
-        assert str(path) in shown.output
-        assert path.read_text("utf-8").startswith("<!doctype html>")

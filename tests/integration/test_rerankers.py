@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,15 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     DeadlineExceededError,
     InvalidAnswerError,
-    InvalidConfigurationError,
-    ModelMissingError,
-    ProviderError,
-    RagError,
 )
-from rag_resources.core.reranking import rerank
-from rag_resources.core.retrievers import RankedList
-from rag_resources.core.types import ScoredChunk, Vectors
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.ollama import OllamaChat
-from rag_resources.providers.protocols import Reranker
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.rerank_sentences import SentenceReranker
 from rag_resources.retrieval.rerankers import KNOWN_RERANKERS, build_reranker
 from tests.embedders import HashEmbedder
 from tests.ollama_server import Json, OllamaServer
-from tests.strategies import uuid_number
 
 SECRET = "pregunta-muy-secreta"
 PATIENCE_S = 30.0
@@ -63,54 +54,6 @@ def test_a_passages_score_is_that_of_its_best_sentence_whatever_else_it_holds() 
         "gato duerme", [best, f"{other} {best}", other], deadline=soon()
     )
     assert alone == both > neither
-
-
-def test_a_sentence_that_passages_share_is_embedded_once() -> None:
-    embedder = HashEmbedder()
-    passages = ["Uno dos. Tres cuatro.", "Tres cuatro. Cinco seis.", "Tres cuatro."]
-    SentenceReranker(embedder).score("tres", passages, deadline=soon())
-    assert sorted(embedder.texts) == ["Cinco seis.", "Tres cuatro.", "Uno dos."]
-
-
-@pytest.mark.parametrize("passages", [[], [""], ["", " \n "]])
-def test_what_has_no_sentence_scores_0_and_embeds_nothing(passages: list[str]) -> None:
-    embedder = HashEmbedder()
-    scores = SentenceReranker(embedder).score("gato", passages, deadline=soon())
-    assert scores == [0.0] * len(passages)
-    assert embedder.texts == []
-
-
-class OppositeEmbedder(HashEmbedder):
-    """Gives passages the opposite of the vectors of questions."""
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        return -super().embed_passages(texts)
-
-
-def test_a_negative_cosine_scores_0() -> None:
-    reranker = SentenceReranker(OppositeEmbedder())
-    assert reranker.score("gato", ["Gato."], deadline=soon()) == [0.0]
-
-
-class TickingEmbedder(HashEmbedder):
-    """Moves a clock on by a second with every call."""
-
-    now = 0.0
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        self.now += 1
-        return super().embed_passages(texts)
-
-
-def test_the_clock_is_looked_at_between_batches() -> None:
-    """Of a hundred long sentences only what the time allowed was embedded."""
-    embedder = TickingEmbedder()
-    passages = [f"Frase número {number} " + "muy larga " * 40 + "." for number in range(100)]
-    deadline = Deadline(expires_at=2.0, clock=lambda: embedder.now)
-    with pytest.raises(DeadlineExceededError):
-        SentenceReranker(embedder).score("gato", passages, deadline=deadline)
-    assert embedder.now == 2.0
-    assert 0 < len(embedder.texts) < 20
 
 
 # --- By a language model ----------------------------------------------------------------------
@@ -153,17 +96,6 @@ def test_the_schema_asks_for_as_many_scores_as_passages(
     (body,) = ollama.requests_to("/api/chat")
     scores = body["format"]["properties"]["scores"]
     assert (scores["minItems"], scores["maxItems"]) == (3, 3)
-
-
-def test_no_passages_are_no_calls(ollama: OllamaServer, chat: OllamaChat) -> None:
-    assert LanguageModelReranker(chat, batch_size=5).score("gato", [], deadline=soon()) == []
-    assert ollama.requests == []
-
-
-def test_scores_out_of_range_are_clamped(ollama: OllamaServer, chat: OllamaChat) -> None:
-    ollama.answers = lambda *_: {"scores": [-4, 10, 0.5]}
-    scores = LanguageModelReranker(chat, batch_size=5).score("gato", numbered(3), deadline=soon())
-    assert scores == [0.0, 1.0, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -261,14 +193,6 @@ def test_the_first_batch_that_fails_fails_the_call_without_waiting_for_the_other
     release.set()
 
 
-def test_a_missing_model_is_told_as_such(ollama: OllamaServer) -> None:
-    with (
-        OllamaChat("mistral", host=ollama.host) as chat,
-        pytest.raises(ModelMissingError, match="ollama pull mistral"),
-    ):
-        LanguageModelReranker(chat, batch_size=5).score("gato", numbered(8), deadline=soon())
-
-
 def test_a_late_answer_is_not_waited_for_and_its_thread_comes_back(
     ollama: OllamaServer, chat: OllamaChat
 ) -> None:
@@ -290,26 +214,6 @@ def test_a_late_answer_is_not_waited_for_and_its_thread_comes_back(
 # --- Any other --------------------------------------------------------------------------------
 
 
-class WordOverlap:
-    """What a cross-encoder would be to the product: reads question and passage together."""
-
-    def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
-        words = set(query.lower().split())
-        return [len(words & set(text.lower().split())) / len(words) for text in passages]
-
-
-def test_a_reranker_of_ones_own_needs_nothing_but_the_protocol() -> None:
-    reranker: Reranker = WordOverlap()
-    texts = {uuid_number(1): "mañana hay mercado", uuid_number(2): "el gato duerme"}
-    fused = [
-        ScoredChunk(chunk_id, uuid_number(100), score, (RankedList.SEMANTIC,), score)
-        for chunk_id, score in zip(texts, (0.9, 0.8), strict=True)
-    ]
-    scores = reranker.score("gato duerme", list(texts.values()), deadline=soon())
-    reranked = rerank(fused, dict(zip(texts, scores, strict=True)), 0.6)
-    assert [chunk.chunk_id for chunk in reranked] == [uuid_number(2), uuid_number(1)]
-
-
 def test_rerankers_are_built_by_name(chat: OllamaChat) -> None:
     built = {
         name: build_reranker(name, embedder=HashEmbedder(), language_model=chat, batch_size=5)
@@ -319,17 +223,3 @@ def test_rerankers_are_built_by_name(chat: OllamaChat) -> None:
         "sentences": SentenceReranker,
         "llm": LanguageModelReranker,
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "said"),
-    [
-        ("llm", ProviderError, "LLM_MODEL"),
-        ("cohere", InvalidConfigurationError, "«cohere» no es una de las opciones: sentences, llm"),
-    ],
-)
-def test_a_reranker_that_cannot_be_built_says_what_to_do(
-    name: str, error: type[RagError], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        build_reranker(name, embedder=HashEmbedder(), language_model=None, batch_size=5)

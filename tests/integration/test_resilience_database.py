@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from structlog.testing import capture_logs
 
-from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
@@ -29,14 +29,11 @@ from tests.retrieval_stand import (
     LATE_FULLTEXT,
     LATE_SEMANTIC,
     MISSING_FULLTEXT,
-    MISSING_SEMANTIC,
     MODEL,
     MODELS,
-    NOTE_MODEL,
     RESET_S,
     SEMANTIC,
     Stand,
-    config,
 )
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
@@ -71,36 +68,6 @@ def ids(results: tuple[RetrievalResult, ...]) -> list[object]:
 
 
 @pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
-@pytest.mark.parametrize("table", [WORDS, "corpus_statistics"])
-def test_without_full_text_meaning_is_searched(
-    stand: Stand, wanted: RetrievalConfig, table: str
-) -> None:
-    """Also where only words were asked for."""
-    before, meaning = stand.whole(wanted).results, stand.whole(SEMANTIC).results
-    with stand.gone(table):
-        asked = stand.ask(wanted)
-        assert asked.response.results == meaning
-        assert asked.response.messages == MISSING_FULLTEXT
-        assert asked.response.error is None
-        assert asked.errors == {"fulltext": "UndefinedTable"}
-        assert asked.failures[0]["component"] == "fulltext:chunks"
-    assert stand.whole(wanted).results == before
-
-
-@pytest.mark.parametrize("wanted", [HYBRID, SEMANTIC], ids=["hybrid", "semantic"])
-def test_without_vectors_words_are_searched(stand: Stand, wanted: RetrievalConfig) -> None:
-    before, words = stand.whole(wanted).results, stand.whole(FULLTEXT).results
-    with stand.gone(VECTORS):
-        asked = stand.ask(wanted)
-        assert asked.response.results == words
-        assert asked.response.messages == MISSING_SEMANTIC
-        assert asked.response.error is None
-        assert asked.errors == {"semantic": "UndefinedTable"}
-        assert asked.failures[0]["component"] == f"semantic:chunks:{MODEL}"
-    assert stand.whole(wanted).results == before
-
-
-@pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
 def test_full_text_that_is_locked_leaves_time_for_meaning(
     stand: Stand, wanted: RetrievalConfig
 ) -> None:
@@ -126,22 +93,6 @@ def test_vectors_that_are_locked_leave_time_for_words(
         assert asked.errors == {"semantic": "DatabaseTimeoutError"}
         assert asked.response.latency_ms < GENEROUS_MS
     assert stand.whole(wanted).results == before
-
-
-def test_statement_that_the_server_gives_up_is_no_lost_connection(
-    stand: Stand, database_url: str
-) -> None:
-    """A lock timeout fails one search without retries; the other one continues."""
-    name = conninfo_to_dict(database_url)["dbname"]
-    stand.execute(f"ALTER DATABASE {name} SET lock_timeout = '50ms'")
-    with Database(database_url) as impatient:
-        pipeline = stand.new_pipeline(impatient)
-        with stand.locked(WORDS):
-            asked = stand.ask(pipeline=pipeline)
-            assert asked.response.results == stand.ask(SEMANTIC, pipeline).response.results
-            assert asked.response.messages == MISSING_FULLTEXT
-            assert asked.errors.keys() == {"fulltext"}
-        stand.whole(pipeline=pipeline)
 
 
 def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
@@ -200,16 +151,6 @@ def test_model_that_is_gone_from_the_index_is_named(stand: Stand) -> None:
     assert stand.whole().results == before
 
 
-def test_broken_index_of_one_model_closes_no_other(stand: Stand) -> None:
-    """A model that is being built or retired costs those who ask for another one nothing."""
-    whole_notes = RetrievalConfig(model=NOTE_MODEL, unit="notes")
-    with stand.gone(VECTORS):
-        for __ in range(FAILURES):
-            assert stand.ask().errors == {"semantic": "UndefinedTable"}
-        assert stand.ask().errors == {"semantic": "DependencyOpenError"}
-        stand.whole(whole_notes)
-
-
 def test_when_every_search_fails_the_user_is_told_and_nothing_is_left_closed(stand: Stand) -> None:
     """Both breakers are open, but nothing else can serve, so both searches are tried."""
     before = stand.whole().results
@@ -240,17 +181,6 @@ def test_open_breakers_of_both_models_and_words_do_not_add_up_to_nothing(stand: 
     stand.whole()
 
 
-def test_neither_model_nor_words(stand: Stand) -> None:
-    stand.ollama.stop()
-    with stand.gone(WORDS):
-        asked = stand.ask()
-        assert asked.response.error == _("No results could be retrieved. Please try again.")
-        assert asked.response.messages == NOTHING
-        assert asked.errors == {"embed": "ProviderUnavailableError", "fulltext": "UndefinedTable"}
-    stand.ollama.start()
-    stand.whole()
-
-
 @pytest.mark.parametrize("table", ["notes", "chunks", "embedding_models"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_table_that_everything_needs(stand: Stand, table: str, cached: bool) -> None:
@@ -262,45 +192,7 @@ def test_table_that_everything_needs(stand: Stand, table: str, cached: bool) -> 
     stand.whole(pipeline=pipeline)
 
 
-def test_answers_are_found_also_where_their_version_cannot_be_told(stand: Stand) -> None:
-    """The cache asks for the version of the index first: without it, nothing is kept."""
-    pipeline = stand.new_pipeline(caches=build_caches(None))
-    with stand.gone("index_state"):
-        assert ids(stand.ask(pipeline=pipeline).response.results)
-    assert not stand.whole(pipeline=pipeline).cached
-
-
 # --- Diversity --------------------------------------------------------------------------------
-
-DIVERSE = config(diversity_weight=0.3)
-
-
-def test_results_without_vectors_are_in_the_order_of_their_scores(stand: Stand) -> None:
-    """Diversity alone reads the table of all models: it is not worth the results."""
-    before, plain = stand.whole(DIVERSE).results, stand.whole().results
-    with stand.locked("ONLY chunk_embeddings"):
-        asked = stand.ask(DIVERSE, deadline_ms=4_000)
-        assert asked.response.results == plain
-        assert asked.errors == {"diversity": "DatabaseTimeoutError"}
-        assert asked.response.messages == ()
-        assert asked.response.latency_ms < GENEROUS_MS
-    assert stand.whole(DIVERSE).results == before
-
-
-def test_locked_vectors_cost_neither_words_nor_the_answer(stand: Stand) -> None:
-    words = stand.whole(FULLTEXT).results
-    with stand.locked("chunk_embeddings"):
-        asked = stand.ask(DIVERSE, deadline_ms=6_000)
-        assert asked.response.results == words
-        assert asked.response.messages == LATE_SEMANTIC
-        assert asked.response.degraded == ("semantic", "diversity")
-    stand.whole(DIVERSE)
-
-
-def test_diversity_of_chunks_whose_vectors_are_gone(stand: Stand) -> None:
-    stand.execute(f"DELETE FROM {VECTORS}")
-    diverse = config(Strategy.FULLTEXT, diversity_weight=0.3)
-    assert set(ids(stand.whole(diverse).results)) == set(ids(stand.whole(FULLTEXT).results))
 
 
 # --- Connections ------------------------------------------------------------------------------
@@ -326,16 +218,6 @@ def test_connection_cut_in_the_middle_is_not_noticed(
     proxy.heal()
     assert stand.whole(pipeline=pipeline).results == before
     assert proxied.statistics().in_use == 0
-
-
-def test_connections_ended_by_an_administrator_are_not_noticed(stand: Stand) -> None:
-    before = stand.whole().results
-    for __ in range(3):
-        stand.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        assert stand.whole().results == before
 
 
 def test_stalled_network_does_not_hold_the_caller(
@@ -399,39 +281,6 @@ def test_callers_in_a_hurry_close_nothing_to_others(stand: Stand, deadline_ms: f
         response = stand.ask(deadline_ms=deadline_ms).response
         assert response.results or response.error
     stand.whole()
-
-
-def test_callers_in_a_hurry_on_a_slow_network_close_nothing_to_others(
-    stand: Stand, proxied: Database, proxy: TcpProxy
-) -> None:
-    """A connection that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
-    pipeline = stand.new_pipeline(proxied)
-    proxy.delay(0.1)
-    for __ in range(2 * FAILURES):
-        assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
-    stand.whole(pipeline=pipeline)
-
-
-def test_callers_in_a_hurry_close_no_retriever_that_runs_alone(
-    stand: Stand, proxied: Database, proxy: TcpProxy
-) -> None:
-    """Each has a breaker of its own then, and finds no connection in so short a time."""
-    pipeline = stand.new_pipeline(proxied)
-    stand.whole(pipeline=pipeline)
-    with stand.gone(WORDS):
-        for __ in range(FAILURES):
-            assert stand.ask(pipeline=pipeline).errors == {"fulltext": "UndefinedTable"}
-    proxy.delay(0.1)
-    for __ in range(2 * FAILURES):
-        assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
-    # A hurried caller who got no embedding in time has insisted on words: their trial is due then.
-    assert stand.ask(pipeline=pipeline).errors in ({"fulltext": "DependencyOpenError"}, {})
-
-
-def test_database_that_is_closed(stand: Stand, database_url: str) -> None:
-    with Database(database_url) as database:
-        pipeline = stand.new_pipeline(database)
-    assert stand.ask(pipeline=pipeline, deadline_ms=500).response.messages == UNREACHABLE
 
 
 # --- The server -------------------------------------------------------------------------------

@@ -3,10 +3,8 @@
 Failures of the database are `test_resilience_database`; many callers, `test_resilience_load`.
 """
 
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,21 +14,12 @@ from rag_resources.core.configuration import (
     Strategy,
 )
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import (
-    DeadlineExceededError,
-    InvalidAnswerError,
-    ModelMissingError,
-    ProviderUnavailableError,
-    RagError,
-)
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.protocols import Reranker
-from rag_resources.retrieval import pipeline as module
 from rag_resources.retrieval.cache import build_caches
-from tests.language_models import ScriptedModel
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import (
     FAILURES,
@@ -42,7 +31,6 @@ from tests.retrieval_stand import (
     MODELS,
     QUERY,
     RESET_S,
-    SECRET,
     SEMANTIC,
     Stand,
     config,
@@ -212,38 +200,6 @@ def test_model_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
     stand.whole()
 
 
-def test_of_many_callers_one_tries_a_model_that_failed(stand: Stand, ollama: OllamaServer) -> None:
-    stand.whole()
-    ollama.inject(Fault.SHAPE, path=EMBED)
-    for __ in range(FAILURES):
-        stand.ask()
-    ollama.inject(Fault.SHAPE, path=EMBED)
-    stand.clock.now += RESET_S
-    requests = len(ollama.requests_to(EMBED))
-    start = threading.Barrier(8)
-
-    def asking() -> tuple[str, ...]:
-        start.wait()
-        return stand.pipeline.retrieve("ascensor", HYBRID, deadline_ms=60_000).messages
-
-    with ThreadPoolExecutor(8) as executor:
-        told = [future.result() for future in [executor.submit(asking) for __ in range(8)]]
-
-    assert told == [MISSING_SEMANTIC] * 8
-    assert len(ollama.requests_to(EMBED)) == requests + 1
-
-
-def test_callers_in_a_hurry_do_not_close_a_model_to_others(
-    stand: Stand, ollama: OllamaServer
-) -> None:
-    """A model that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
-    stand.whole()
-    ollama.inject(Fault.SLOW, path=EMBED, seconds=0.2)
-    for __ in range(2 * FAILURES):
-        assert "embed" in stand.ask(deadline_ms=100).response.degraded
-    stand.whole()
-
-
 class BrokenEmbedder:
     """Implements `Embedder` as a model's library may: it raises errors that are not ours."""
 
@@ -275,41 +231,6 @@ ABSTRACT = "El ascensor de la escalera"
 RERANKED = config(
     Strategy.HYBRID_RERANK, reranking=RerankingConfig(method="llm", model=MODEL, weight=1.0)
 )
-ERRORS = [
-    ProviderUnavailableError("Ollama no responde."),
-    InvalidAnswerError("La respuesta no tiene la forma pedida."),
-    DeadlineExceededError("No queda tiempo."),
-    ModelMissingError("Falta el modelo."),
-]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_transformation_by_a_language_model_can_be_done_without(
-    stand: Stand, error: RagError
-) -> None:
-    """The user's message only says what to do about it."""
-    before = stand.whole(query=ABSTRACT)
-    pipeline = stand.new_pipeline(language_model=ScriptedModel(error))
-    asked = stand.ask(HYBRID, pipeline, ABSTRACT)
-    assert asked.response.results == before.results
-    assert asked.errors == {"transform": type(error).__name__}
-    assert asked.response.messages == (
-        (error.message,) if isinstance(error, ModelMissingError) else ()
-    )
-    assert asked.response.transformed is not None
-    assert asked.response.transformed.hypothetical_answer is None
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_reranking_by_a_language_model_can_be_done_without(stand: Stand, error: RagError) -> None:
-    before = stand.whole()
-    asked = stand.ask(RERANKED, stand.new_pipeline(language_model=ScriptedModel(error)))
-    assert asked.response.results == before.results
-    assert asked.errors == {"rerank": type(error).__name__}
-    assert asked.failures[0]["component"] == "rerank:llm"
-    assert asked.response.messages == (
-        (error.message,) if isinstance(error, ModelMissingError) else ()
-    )
 
 
 CHAT = {
@@ -379,16 +300,6 @@ def test_reranker_that_misbehaves_changes_nothing(
     assert asked.response.messages == ()
 
 
-def test_scores_that_are_no_scores_do_no_harm(stand: Stand) -> None:
-    """Whatever a re-ranker says, scores stay in [0, 1] and never increase."""
-    odd = [float("nan"), float("inf"), -3.0, 7.0, 1e308, -0.0]
-    pipeline = stand.new_pipeline(reranker=lambda *_: OddReranker(lambda n: (odd * n)[:n]))
-    results = stand.whole(RERANKED, pipeline=pipeline).results
-    scores = [result.score for result in results]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-
-
 def test_reranker_that_ignores_the_deadline_is_not_waited_for(stand: Stand) -> None:
     over = threading.Event()
 
@@ -409,25 +320,6 @@ def test_reranker_that_ignores_the_deadline_is_not_waited_for(stand: Stand) -> N
 
 
 # --- What is shown, and what is kept ----------------------------------------------------------
-
-
-def test_without_expansion_passages_stand_alone(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise OSError("disk full")
-
-    before = stand.whole().results
-    monkeypatch.setattr(module, "expanded_windows", broken)
-
-    asked = stand.ask(HYBRID, stand.new_pipeline())
-
-    assert asked.errors == {"expand": "OSError"}
-    assert asked.response.messages == ()
-    assert [r.chunk_id for r in asked.response.results] == [r.chunk_id for r in before]
-    for result in asked.response.results:
-        assert result.expanded_content == result.content
-        assert result.matched_bounds == (0, len(result.content))
 
 
 def test_answer_that_lacks_something_is_never_kept(stand: Stand, ollama: OllamaServer) -> None:
@@ -458,26 +350,3 @@ def test_kept_answer_outlives_the_models(stand: Stand, ollama: OllamaServer) -> 
     after = stand.whole(pipeline=pipeline)
     assert after.cached
     assert after.results == before.results
-
-
-def test_cache_that_never_answers_is_done_without(stand: Stand) -> None:
-    """Redis accepts connections and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        pipeline = stand.new_pipeline(caches=build_caches(f"redis://:{SECRET}@127.0.0.1:{port}"))
-        for __ in range(3):
-            assert stand.whole(pipeline=pipeline).results == stand.whole().results
-
-
-def test_cached_vectors_are_searched_with_while_the_model_is_down(
-    stand: Stand, ollama: OllamaServer
-) -> None:
-    """Another configuration asks the same question: its vector is there already."""
-    pipeline = stand.new_pipeline(caches=build_caches(None))
-    stand.whole(pipeline=pipeline)
-    before = stand.whole(SEMANTIC)
-    ollama.stop()
-    after = stand.whole(SEMANTIC, pipeline=pipeline)
-    assert not after.cached
-    assert after.results == before.results
-    assert after.results

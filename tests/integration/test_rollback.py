@@ -1,7 +1,7 @@
 """Rollbacks to whole notes or to the previous configuration; notes are never changed."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,7 +21,6 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import (
     GateNotPassedError,
-    InvalidParameterError,
     MigrationHeldError,
     RollbackRefusedError,
 )
@@ -33,7 +32,6 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.languages.messages import _
 from rag_resources.serving.promotion import promote_best
 from rag_resources.serving.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
 from rag_resources.store.chunks import update_statistics
@@ -47,7 +45,7 @@ from rag_resources.store.holds import (
     resume_migration,
 )
 from rag_resources.store.models import register_model
-from rag_resources.store.promotions import current_promotion, is_withdrawn
+from rag_resources.store.promotions import current_promotion
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -185,12 +183,6 @@ def test_the_last_word_about_a_migration_counts_and_all_are_kept(database: Datab
     assert rows == [("stopped", "Uno."), ("rolled_back", "Dos."), ("resumed", "Arreglado.")]
 
 
-def test_a_stop_lets_the_batches_that_run_finish(corpus: Corpus) -> None:
-    add_notes(corpus.database, 3)
-    set_hold(corpus.database, "stopped")
-    assert chunk_window(corpus.database, ALWAYS, SMALL).notes == 3
-
-
 def test_nothing_is_chunked_while_rolled_back(corpus: Corpus) -> None:
     """Whoever calls it; whole-note vectors of new notes are made, so they are found."""
     migrated(corpus, 3)
@@ -220,13 +212,6 @@ def test_back_to_whole_notes(corpus: Corpus) -> None:
     after = written(corpus)
     assert not back(corpus.database, reason="Otro.", run_id="r2")
     assert written(corpus) == after
-
-
-def test_the_baseline_is_promoted_on_its_evaluation_if_it_has_one(corpus: Corpus) -> None:
-    migrated(corpus, 2)
-    evaluation = evaluate(corpus, BASELINE)
-    back(corpus.database)
-    assert corpus.fetch("SELECT evaluation_id FROM promotions") == [(evaluation,)]
 
 
 def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
@@ -270,18 +255,6 @@ def test_without_every_whole_note_vector_nothing_is_changed(corpus: Corpus) -> N
     assert written(corpus) == before
     assert back(corpus.database, accept_missing=4)
     assert held(corpus.database) == "rolled_back"
-
-
-def test_a_baseline_whose_model_was_never_used_is_refused(corpus: Corpus) -> None:
-    other = BASELINE.retrieval.model_copy(update={"model": "otro"})
-    with pytest.raises(RollbackRefusedError, match="otro"):
-        roll_back_to_notes(
-            corpus.database,
-            BASELINE.model_copy(update={"retrieval": other}),
-            reason=WHY,
-            run_id=None,
-        )
-    assert held(corpus.database) is None
 
 
 # --- Killed in the middle -----------------------------------------------------------------------
@@ -488,32 +461,6 @@ def test_beside_backfills_edits_deletions_and_another_rollback(corpus: Corpus, r
         assert len(corpus.fetch(f"SELECT FROM {table}")) == 1
 
 
-def test_a_migration_resumed_meanwhile_keeps_the_chunks_that_are_left(
-    corpus: Corpus, database_url: str
-) -> None:
-    """The running batch is finished; then the rollback reports that it was resumed meanwhile."""
-    migrated(corpus, MANY)
-    queue_halfway(corpus)
-    with ThreadPoolExecutor() as pool:
-        with psycopg.connect(database_url) as other:
-            other.execute(KILLED["in_a_batch"])
-            rolling = pool.submit(back, corpus.database)
-            wait_until(lambda: chunked(corpus) == MANY - BATCH_NOTES)
-            wait_until(lambda: is_waiting(corpus))
-            resuming = pool.submit(resume, corpus.database)
-            wait_until(
-                lambda: corpus.fetch(
-                    "SELECT FROM pg_locks "
-                    "WHERE NOT granted AND relation = 'migration_holds'::regclass"
-                )
-            )
-        with pytest.raises(MigrationHeldError, match="los que quedan se conservan"):
-            rolling.result(PATIENCE_S)
-        assert resuming.result(PATIENCE_S)
-    assert chunked(corpus) == MANY - 2 * BATCH_NOTES
-    assert held(corpus.database) is None
-
-
 # --- Back to what served before -------------------------------------------------------------------
 
 
@@ -557,11 +504,6 @@ def promote(
     return outcome.evaluation.configuration, outcome.changed
 
 
-def test_without_any_candidate_a_promotion_says_so(corpus: Corpus) -> None:
-    with pytest.raises(GateNotPassedError, match="no hay ninguna candidata"):
-        promote(corpus)
-
-
 def served_in_turn(corpus: Corpus, *items: NamedConfiguration) -> None:
     for item in items:
         evaluate(corpus, item)
@@ -589,18 +531,6 @@ def test_what_served_before_serves_again_once(corpus: Corpus) -> None:
     assert corpus.fetch("SELECT run_id FROM promotions ORDER BY id DESC LIMIT 1") == [("r9",)]
 
 
-def test_a_promotion_says_whether_the_same_configuration_served_before(corpus: Corpus) -> None:
-    """As after a rollback, when it is evaluated again; it is recorded with its new figures."""
-    served_in_turn(corpus, FIRST, SECOND)
-    take_back(corpus, "segunda")
-    evaluate(corpus, FIRST)
-    named = {item.name: item for item in (FIRST, SECOND)}
-    again = promote_best(corpus.database, named, settings=OF_ANA, name="primera")
-    assert (again.served_already, promotions(corpus)[-1]) == (True, ("primera", None))
-    other = promote_best(corpus.database, named, settings=OF_ANA, name="segunda")
-    assert not other.served_already
-
-
 def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
     """Step by step to the first one; before that there is nothing."""
     served_in_turn(corpus, FIRST, SECOND, THIRD)
@@ -610,57 +540,6 @@ def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
     with pytest.raises(RollbackRefusedError, match="antes de «primera»"):
         take_back(corpus, "primera")
     assert promotions(corpus) == before
-
-
-def test_an_earlier_state_of_the_same_configuration_counts_as_another(corpus: Corpus) -> None:
-    """A file was edited and promoted: the rollback undoes the edit, and only that."""
-    edited = FIRST.model_copy(update={"retrieval": SECOND.retrieval})
-    served_in_turn(corpus, THIRD, FIRST, edited)
-    meant = {"reason": WHY, "run_id": None, "config_hash": edited.retrieval.config_hash}
-    undone = withdraw(corpus.database, "primera", **meant)
-    assert (undone.changed, undone.in_words.msgid) == (
-        True,
-        "The earlier version of “{name}” serves again from now on, with the model {model}. The "
-        "one that served was withdrawn: it comes back only if it is promoted by name.",
-    )
-    with corpus.database.transaction() as connection:
-        promotion = current_promotion(connection)
-    assert promotion
-    assert promotion.config_hash == FIRST.retrieval.config_hash
-    assert take_back(corpus, "primera") == ("primera", False), "a name alone may mean the edit"
-    again = withdraw(corpus.database, "primera", **meant)
-    assert (again.changed, again.in_words.msgid) == (
-        False,
-        "Nothing was changed: the last version of “{name}” was withdrawn already, and the earlier "
-        "one serves. To withdraw that one, too: “rag rollback --reason WHY”, without a name.",
-    )
-    meant["config_hash"] = promotion.config_hash
-    assert withdraw(corpus.database, "primera", **meant).serving.configuration == "tercera"
-
-
-def test_going_back_to_the_same_configuration_under_another_name_withdraws_nothing(
-    corpus: Corpus,
-) -> None:
-    """Otherwise what a person went back to would be replaced by the next run."""
-    copy = FIRST.model_copy(update={"name": "copia"})
-    served_in_turn(corpus, THIRD, FIRST, copy)
-    assert take_back(corpus, "copia") == ("primera", True)
-    with corpus.database.transaction() as connection:
-        assert not is_withdrawn(connection, FIRST.retrieval.config_hash)
-    evaluate(corpus, copy)
-    assert promote(corpus, FIRST, copy) == ("primera", False), "the copy comes back by name only"
-    assert take_back(corpus, "primera") == ("tercera", True)
-    with corpus.database.transaction() as connection:
-        assert is_withdrawn(connection, FIRST.retrieval.config_hash)
-
-
-def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:
-    with pytest.raises(RollbackRefusedError, match="todavía no se ha promovido"):
-        take_back(corpus, "primera")
-    served_in_turn(corpus, FIRST, SECOND)
-    with pytest.raises(InvalidParameterError, match="«tercera» nunca ha servido"):
-        take_back(corpus, "tercera")
-    assert len(promotions(corpus)) == 2
 
 
 @pytest.mark.parametrize(
@@ -719,22 +598,6 @@ def test_back_to_the_previous_model_and_forth(corpus: Corpus) -> None:
 # --- What is promoted afterwards ------------------------------------------------------------------
 
 
-def test_what_was_withdrawn_is_told_as_withdrawn_though_its_figures_are_stale(
-    corpus: Corpus,
-) -> None:
-    """A new evaluation, which the other reason would call for, would not help."""
-    served_in_turn(corpus, FIRST, SECOND)
-    take_back(corpus, "segunda")
-    corpus.fetch("UPDATE notes SET content = content || ' Más.' RETURNING id")
-    evaluate(corpus, FIRST)
-    outcome = promote_best(
-        corpus.database, {item.name: item for item in (FIRST, SECOND)}, settings=OF_ANA
-    )
-    assert dict(outcome.refused) == {
-        "segunda": _("somebody withdrew it; it comes back only if it is promoted by its name")
-    }
-
-
 def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> None:
     """Neither a newer evaluation nor a copy under another name gets round a person's decision."""
     served_in_turn(corpus, FIRST, SECOND)
@@ -752,28 +615,3 @@ def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> No
     take_back(corpus, "segunda")
     evaluate(corpus, SECOND)
     assert promote(corpus, FIRST, SECOND) == ("primera", False)
-
-
-def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
-    """Evaluations of the chunks that were dropped do not count, not even by name."""
-    migrated(corpus, 2)
-    served_in_turn(corpus, FIRST, SECOND)
-    evaluate(corpus, THIRD)
-    back(corpus.database)
-    candidates: Sequence[NamedConfiguration] = (FIRST, SECOND, THIRD)
-    with pytest.raises(MigrationHeldError, match="solo se promueve una candidata si"):
-        promote(corpus, *candidates)
-    assert serving(corpus.database) == "baseline"
-    with pytest.raises(GateNotPassedError, match=r"primera: .* está obsoleta: .*fragmentos"):
-        promote(corpus, *candidates, name="primera")
-    evaluate(corpus, FIRST)
-    assert promote(corpus, *candidates, name="primera") == ("primera", True)
-
-    resume(corpus.database)
-    evaluate(corpus, THIRD)
-    assert back(corpus.database)
-    resume(corpus.database)
-    with pytest.raises(GateNotPassedError, match="tercera: se volvió a las notas enteras"):
-        promote(corpus, *candidates)
-    evaluate(corpus, THIRD)
-    assert promote(corpus, *candidates) == ("tercera", True)

@@ -8,10 +8,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Access, Database
-from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.status import Isolation, read_status
 from tests.corpus import Corpus, Draft
 
@@ -158,17 +156,6 @@ def test_foreign_keys_lead_within_a_tenant(corpus: Corpus, database_url: str) ->
             """
         ).fetchall()
     assert crossing == [("note_spans", "note_spans_document_id_page_number_fkey")]
-
-
-def test_a_table_made_later_is_isolated_by_the_next_migration(database_url: str) -> None:
-    """One of ours; those of another application in the same database are left alone."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("DROP TABLE feedback")
-        for name in ("feedback", "strange"):
-            connection.execute(f"CREATE TABLE {name} (tenant_id text)")
-        assert migrate(database_url) == []
-        found = {name: isolated for name, _, *isolated in tables(connection)}
-        assert (found["feedback"], found["strange"]) == ([True] * 3, [False] * 3)
 
 
 @pytest.mark.parametrize("role", ["rag_reader", "rag_writer"])
@@ -425,59 +412,3 @@ def test_without_the_roles_the_login_searches(database_url: str) -> None:
     finally:
         with psycopg.connect(database_url, autocommit=True) as superuser:
             superuser.execute(f"DROP ROLE {login}")
-
-
-def test_a_schema_of_the_name_of_its_user_is_seen_by_the_roles(
-    create_database: Callable[..., str],
-) -> None:
-    """`"$user"` of the search path is then another user."""
-    url, login = create_database(), f"login_{uuid4().hex}"
-    with psycopg.connect(url, autocommit=True) as superuser:
-        superuser.execute("CREATE EXTENSION vector")
-        superuser.execute(f"CREATE ROLE {login} LOGIN PASSWORD 'clave'")
-        superuser.execute(f"CREATE SCHEMA {login} AUTHORIZATION {login}")
-        superuser.execute(f"GRANT rag_reader, rag_writer TO {login}")
-        superuser.execute(f"GRANT CREATE ON DATABASE {superuser.info.dbname} TO {login}")
-    own = psycopg.conninfo.make_conninfo(url, user=login, password="clave")
-    try:
-        migrate(own)
-        with Database(own, tenant="ana") as database:
-            Corpus(database).fill(CORPUS)
-            for access in (Access.READER, Access.WRITER):
-                with database.as_(access).transaction() as connection:
-                    counted = connection.execute("SELECT current_user, count(*) FROM notes")
-                    assert counted.fetchone() == (access.value, 2)
-    finally:
-        with psycopg.connect(url, autocommit=True) as superuser:
-            superuser.execute(f"DROP OWNED BY {login} CASCADE")
-            superuser.execute(f"DROP ROLE {login}")
-
-
-CONFIGS = (
-    RetrievalConfig(model="openai_hash"),
-    RetrievalConfig(model="openai_hash", strategy="fulltext"),
-    RetrievalConfig(model="openai_hash", strategy="semantic", unit="notes"),
-)
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=["hybrid", "fulltext", "notes"])
-def test_the_reader_finds_what_the_owner_finds(isolated: Isolated, config: RetrievalConfig) -> None:
-    """And nothing for another tenant, even if the question names it: its database does not."""
-    corpus = isolated.corpus
-
-    def pipeline(access: Access, tenant: str) -> RetrievalPipeline:
-        return RetrievalPipeline(
-            corpus.database.as_(access),
-            embedder=lambda _: corpus.embedder,
-            tenant=tenant,
-        )
-
-    for question in ("¿Funciona el ascensor?", "mermelada", "zarapito"):
-        expected = pipeline(Access.OWNER, "ana").retrieve(question, config, deadline_ms=60_000)
-        reading = pipeline(Access.READER, "ana")
-        for _ in range(2):  # by steps, then in one statement
-            found = reading.retrieve(question, config, deadline_ms=60_000)
-            assert found.results == expected.results
-            assert found.degraded == expected.degraded
-    foreign = pipeline(Access.READER, "blas").retrieve("zarapito", config, deadline_ms=60_000)
-    assert foreign.results == ()

@@ -1,7 +1,6 @@
 """The ranked lists of a question against references, and what the pipeline makes of them."""
 
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,9 +10,7 @@ import numpy as np
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
-from rag_resources.core.errors import InvalidQueryError
 from rag_resources.core.fusion_config import FusionConfig
-from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import NoteRecord, ScoredChunk, TimeWindow
 from rag_resources.database.pool import Database
@@ -25,7 +22,6 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, update_statistics
-from rag_resources.store.index_state import read_index_version
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.corpus import ALL_LISTS, VECTOR_LISTS, one_list
@@ -274,15 +270,6 @@ def test_budget_takes_the_rarest_words_and_keeps_at_least_one_known(
     ]
 
 
-def test_unknown_words_find_nothing_by_words(corpus: Corpus) -> None:
-    corpus.index(*SENTENCES)
-    corpus.add("Una nota sin trocear.")
-
-    (found,) = corpus.lists("xilófono zeppelin", RankedList.FULLTEXT).values()
-
-    assert found == []
-
-
 def test_interrogatives_find_no_other_words_of_their_stem(corpus: Corpus) -> None:
     """The word "cómo" shares its stem with "comer", and "cuánto" with "cuanto"."""
     corpus.index("Vamos a comer arroz en cuanto llegue Ana.", "El fontanero vive en Soria.")
@@ -296,15 +283,6 @@ def test_interrogatives_find_no_other_words_of_their_stem(corpus: Corpus) -> Non
         assert len(found) == 1, query
 
 
-@pytest.mark.parametrize("query", ["de la que el en y a los", "¿...?", "—", "😀", "\t\n"])
-def test_query_without_lexemes_finds_nothing_by_words(corpus: Corpus, query: str) -> None:
-    """An empty index or database causes no error, either."""
-    assert corpus.lists(query, RankedList.FULLTEXT) == {RankedList.FULLTEXT: []}
-    corpus.index(*SENTENCES)
-    corpus.add("de la que el en y a los")
-    assert corpus.lists(query, RankedList.FULLTEXT) == {RankedList.FULLTEXT: []}
-
-
 HARMLESS = [
     *("'", "''", "\\", "a'b\\'c", "& | ! :*", "perro & !gato:*A <-> (pez", "')) | ('x", '"'),
     *("%", "%s %(query)s {dimension} :query", "'; DROP TABLE chunks; --", "E'\\\\'", "$9 $$"),
@@ -313,18 +291,6 @@ HARMLESS = [
     *("casa " * 20_000, "x" * 100_000, "Ⱥ" * 1000, "İ" * 1000, "ß" * 3000, "ñ'" * 3000),
     " ".join(f"palabra{number}" for number in range(3000)),
 ]
-
-
-def test_no_query_text_does_any_harm(corpus: Corpus) -> None:
-    """Each alone, and with a known word behind it, which is then found as ever."""
-    (indexed,) = corpus.index("Un ornitorrinco.")
-    (whole,) = corpus.add("Otro ornitorrinco.")
-    for query in HARMLESS:
-        (alone,) = corpus.lists(query, RankedList.FULLTEXT).values()
-        assert alone == [], query[:50]
-        (found,) = corpus.lists(query + " ornitorrinco", RankedList.FULLTEXT).values()
-        assert {item.note_id for item in found} == {indexed, whole}, query[:50]
-    assert len(corpus.fetch("SELECT id FROM notes")) == 2
 
 
 def test_note_of_any_text_is_indexed_and_found(corpus: Corpus) -> None:
@@ -399,14 +365,6 @@ def test_property_44_no_list_holds_foreign_or_expired_notes(corpus: Corpus) -> N
         assert {result.note_id for result in results} == set(own)
 
 
-def test_note_that_expires_in_the_future_is_found(corpus: Corpus) -> None:
-    (note,) = corpus.index("El ascensor no funciona.")
-    corpus.fetch("UPDATE notes SET expires_at = now() + interval '1 hour' RETURNING id")
-
-    for candidates in corpus.lists("ascensor").values():
-        assert [item.note_id for item in candidates] == [note]
-
-
 def test_note_that_is_not_chunked_is_found_by_its_provisional_chunk(corpus: Corpus) -> None:
     """So is an edited note: its former chunks are not seen, and keep their vectors."""
     text = "El ascensor no funciona. Hoy tampoco funciona el ascensor de la otra escalera."
@@ -474,37 +432,6 @@ def test_words_alone_search_chunks_before_their_vectors_are_made(corpus: Corpus)
     assert "+".join(result.lists) == "fulltext"
 
 
-def test_unit_notes_searches_all_notes_whatever_is_chunked(corpus: Corpus) -> None:
-    notes = corpus.index("El ascensor no funciona.", "El ascensor ya funciona.")
-    notes += corpus.add("El ascensor, otra vez.")
-    corpus.chunk()
-    notes += corpus.add("Ascensor.")
-    embed_notes(corpus.database, corpus.embedder, ALWAYS)
-    for strategy in Strategy:
-        results = corpus.pipeline().retrieve("ascensor", config(unit="notes", strategy=strategy))
-        assert sorted(r.note_id for r in results.results) == sorted(notes)
-        for result in results.results:
-            assert result.chunk_id == result.note_id
-            assert "+".join(result.lists) == "notes_semantic"
-
-
-def test_threshold_drops_what_is_too_far(corpus: Corpus) -> None:
-    """Inclusive, for each vector list; words know no threshold."""
-    corpus.index(*SENTENCES)
-    corpus.add(*SENTENCES)
-    embed_notes(corpus.database, corpus.embedder, ALWAYS)
-    everything = corpus.lists("ascensor", pool=100)
-    middle = everything[RankedList.SEMANTIC][3].score
-
-    for retriever, candidates in corpus.lists("ascensor", pool=100, threshold=middle).items():
-        exempt = retriever is RankedList.FULLTEXT
-        kept = [item for item in everything[retriever] if exempt or item.score >= middle]
-        assert candidates == kept
-        assert kept
-    strict = config(strategy=Strategy.SEMANTIC, similarity_threshold=1.0)
-    assert corpus.pipeline().retrieve("ascensor", strict).results == ()
-
-
 def test_threshold_of_the_model_holds_unless_the_configuration_has_one(corpus: Corpus) -> None:
     corpus.index(*SENTENCES)
     corpus.fetch("UPDATE embedding_models SET similarity_threshold = 1 RETURNING name")
@@ -513,71 +440,6 @@ def test_threshold_of_the_model_holds_unless_the_configuration_has_one(corpus: C
     assert corpus.pipeline().retrieve("ascensor", semantic).results == ()
     own = semantic.model_copy(update={"similarity_threshold": 0.0})
     assert len(corpus.pipeline().retrieve("ascensor", own).results) == 5
-
-
-def test_a_model_that_has_changed_is_searched_as_it_is_now(corpus: Corpus) -> None:
-    """At once, by a pipeline that knows it as it was; so nothing old is cached as new."""
-    corpus.index(*SENTENCES)
-    pipeline = corpus.pipeline()
-    semantic = config(strategy=Strategy.SEMANTIC)
-    assert pipeline.retrieve("ascensor", semantic).results
-    corpus.fetch("UPDATE embedding_models SET similarity_threshold = 1 RETURNING name")
-    assert pipeline.retrieve("ascensor", semantic).results == ()
-
-
-def test_ties_go_by_id_and_the_pool_cuts_them_so(corpus: Corpus) -> None:
-    whole = corpus.index(*["El ascensor no funciona."] * 6)
-    chunks = [row.id for row in corpus.fetch("SELECT id FROM chunks")]
-
-    for pool in (6, 4, 1):
-        for retriever, candidates in corpus.lists("ascensor", pool=pool).items():
-            expected = sorted(whole if retriever is RankedList.NOTES else chunks)
-            assert ids(candidates) == expected[:pool]
-
-
-def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
-    def version() -> int:
-        with corpus.database.transaction() as connection:
-            return read_index_version(connection, "ana").number
-
-    before = version()
-    corpus.index(*SENTENCES)
-    counts = {
-        row.lexeme: row.document_count
-        for row in corpus.fetch("SELECT lexeme, document_count FROM lexeme_statistics")
-    }
-    assert version() > before
-    assert counts["ascensor"] == 3
-    corpus.fetch("DELETE FROM notes RETURNING id")
-    corpus.chunk()
-    assert corpus.fetch("SELECT * FROM lexeme_statistics") == []
-
-
-def test_accents_fold_letter_by_letter(corpus: Corpus) -> None:
-    """Composed or not, in either case; the tilde of ñ is no accent, nor are other alphabets'."""
-    with_accents = "áéíóúüàèìòùâêîôûäëïöçÁÉÍÓÚÜÀÈÌÒÙÂÊÎÔÛÄËÏÖÇ"
-    without = "aeiouuaeiouaeiouaeiocAEIOUUAEIOUAEIOUAEIOC"
-    kept = "ñÑ aZ 9 ß å ø ő έ й 日本 😀 “…”"
-    texts = ["", "sin nada", "Ésa acción, ¿según él?", *with_accents, with_accents, *kept, kept]
-    texts += [unicodedata.normalize("NFD", text) for text in texts]
-    table = str.maketrans(with_accents, without)
-    expected = [unicodedata.normalize("NFC", text).translate(table) for text in texts]
-    rows = corpus.fetch(
-        "SELECT fold_accents(t.text) AS folded FROM unnest(%s::text[]) WITH ORDINALITY "
-        "AS t (text, place) ORDER BY t.place",
-        texts,
-    )
-    assert [row.folded for row in rows] == expected
-
-
-def test_statistics_of_a_small_index_follow_every_change(corpus: Corpus) -> None:
-    corpus.index(*SENTENCES)
-    with corpus.database.transaction() as connection:
-        assert not update_statistics(connection)
-        assert update_statistics(connection, rewritten=1)
-    corpus.fetch("DELETE FROM chunks WHERE content LIKE 'Vera%%' RETURNING id")
-    with corpus.database.transaction() as connection:
-        assert update_statistics(connection)
 
 
 def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_longer_text_or_a_day(
@@ -646,28 +508,6 @@ def test_model_without_an_index_is_named_and_words_stand_in(
             "EMBEDDING_MODELS and restart) or choose another configuration."
         ).format(model="nobody"),
     )
-
-
-def test_words_need_no_model(corpus: Corpus) -> None:
-    (note,) = corpus.index("El ascensor no funciona.")
-    words = RetrievalConfig(model="nobody", strategy=Strategy.FULLTEXT)
-
-    assert [r.note_id for r in corpus.pipeline().retrieve("ascensor", words).results] == [note]
-
-
-@pytest.mark.parametrize("query", ["", " \n\t", "\u00a0\u3000", "\0", " \0 "])
-def test_blank_question_is_refused(corpus: Corpus, query: str) -> None:
-    with pytest.raises(InvalidQueryError, match="pregunta"):
-        corpus.pipeline().retrieve(query, config())
-
-
-def test_longest_question_is_answered_and_a_longer_one_refused(corpus: Corpus) -> None:
-    (note,) = corpus.index("El ascensor no funciona.")
-    longest = "ascensor" + "." * (MAX_QUERY_CHARS - 8)
-
-    assert corpus.pipeline().retrieve(longest, config()).results[0].note_id == note
-    with pytest.raises(InvalidQueryError, match=str(MAX_QUERY_CHARS + 1)):
-        corpus.pipeline().retrieve(longest + ".", config())
 
 
 @pytest.mark.parametrize("query", ["ascensor\0roto", "ascensor \ud800", "\udcff ascensor"])

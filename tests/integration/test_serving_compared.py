@@ -5,9 +5,7 @@ import pytest
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.serving.promotion import judge_serving, refusals
-from rag_resources.serving.report import read_report
-from rag_resources.store.contents import count_contents
+from rag_resources.serving.promotion import refusals
 from tests.evaluated_corpus import (
     BOTH,
     CANDIDATE,
@@ -44,24 +42,6 @@ def test_what_serves_is_evaluated_again_before_another_is_compared_with_it(
     assert (outcome.evaluation.configuration, outcome.changed) == (OTHER_CANDIDATE.name, True)
 
 
-def test_what_serves_is_evaluated_if_it_never_was(product: Product) -> None:
-    """A rollback needs no evaluation; what follows it is compared with it all the same."""
-    product.corpus.evaluate(OTHER_CANDIDATE)
-    product.corpus.forge("UPDATE promotions SET evaluation_id = NULL")
-    product.corpus.forge("DELETE FROM evaluation_results WHERE configuration = 'candidata'")
-    assert product.promote(OTHER_CANDIDATE.name).evaluated_again == (CANDIDATE.name,)
-
-
-def test_stale_figures_of_what_serves_decide_nothing(product: Product) -> None:
-    """Without a new evaluation the candidate is refused, and the reason says why."""
-    product.corpus.evaluate(OTHER_CANDIDATE)
-    with pytest.raises(
-        GateNotPassedError,
-        match=r"no se puede comparar con «candidata», que sirve, porque las cifras .* obsoletas",
-    ):
-        product.decide(OTHER_CANDIDATE.name)
-
-
 def test_what_serves_is_still_judged_by_its_first_promotion(product: Product) -> None:
     """Another candidate being compared with its newest figures does not hide its own fall."""
     product.corpus.evaluate(CANDIDATE)
@@ -78,25 +58,6 @@ def test_a_serving_configuration_whose_file_changed_is_measured_as_it_serves(
     outcome = product.promote(CANDIDATE.name)
     assert outcome.evaluated_again == (CANDIDATE.name, CANDIDATE.name)
     assert outcome.evaluation.config_hash == edited.retrieval.config_hash
-
-
-def test_the_nightly_verdict_says_why_it_could_not_judge(product: Product) -> None:
-    with product.corpus.database.transaction() as connection:
-        count_contents(connection)
-        verdict = judge_serving(connection, LENIENT, SETTINGS)
-    assert verdict.fallen is None
-    assert "No se ha podido juzgar «candidata», que sirve" in str(verdict.unjudged)
-    assert "está obsoleta: " in str(verdict.unjudged)
-
-
-def test_the_report_says_which_figures_are_stale(product: Product) -> None:
-    product.corpus.evaluate(OTHER_CANDIDATE)
-    report = read_report(product.corpus.database, BOTH, gate=LENIENT, settings=SETTINGS)
-    stale = {
-        item.evaluation.configuration: item.gates.staleness is not None
-        for item in report.configurations
-    }
-    assert stale == {"otra": False, "candidata": True}
 
 
 def test_why_others_do_not_serve_is_read_without_promoting(product: Product) -> None:

@@ -19,7 +19,6 @@ from rag_resources.store.models import register_model
 from rag_resources.store.promotions import (
     evaluation_of_serving,
     promote,
-    promote_back,
     serving_since,
 )
 from tests.embedders import HashEmbedder
@@ -115,27 +114,6 @@ def test_the_reference_begins_anew_with_another_configuration(database: Database
     assert reference(database) == other
     serve(database, back)
     assert reference(database) == back
-
-
-def test_the_reference_begins_anew_with_other_questions(database: Database) -> None:
-    first, second, third = (
-        evaluated(database, night=1),
-        evaluated(database, night=2, golden="otras"),
-        evaluated(database, night=3, golden="otras"),
-    )
-    for item, expected in ((first, first), (second, second), (third, second)):
-        serve(database, item)
-        assert reference(database) == expected
-
-
-def test_what_was_never_evaluated_has_no_reference(database: Database) -> None:
-    serve(database, evaluated(database))
-    with database.transaction() as connection:
-        promote_back(
-            connection, "otra", OTHER, evaluation_id=None, run_id=None, reason="una persona"
-        )
-    evaluated(database, night=2, name="otra", config=OTHER)
-    assert reference(database) is None
 
 
 def test_before_the_first_promotion_the_default_configuration_is_compared_with(

@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 from psycopg import sql
 
-from rag_assets.indexing.promote_tenant import promote_tenant_job
 from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Access, Connection, Database
 from rag_resources.languages.messages import _
-from rag_resources.resources import RagResource
-from rag_resources.settings import load_settings
 from rag_resources.store import vector_indexes
 from rag_resources.store.search import (
     EXACT_VECTORS,
@@ -26,7 +23,6 @@ from rag_resources.store.search import (
 from tests.command_line import Outcome, call_rag, isolate
 from tests.corpus import Corpus, Draft, only
 
-MODEL = "openai_hash"
 OWN = "SELECT indexname FROM pg_indexes WHERE starts_with(indexname, 'own_hnsw_') ORDER BY 1"
 
 
@@ -102,27 +98,6 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
         connection.execute("UPDATE tenants SET has_own_indexes = FALSE")
     assert rag("tenant", "delete", "ana", "--yes").code == 0
     assert own(corpus) == []
-
-
-def test_an_unknown_tenant_is_named(corpus: Corpus, rag: Callable[..., Outcome]) -> None:
-    for undo in ((), ("--undo",)):
-        done = rag("tenant", "promote", "nadie", *undo)
-        assert (done.code, done.out) == (2, "")
-        assert (
-            _("There is no tenant named “{name}”. rag tenant list shows them.").format(name="nadie")
-            in done.err
-        )
-
-
-def test_the_job_does_the_same(
-    corpus: Corpus, rag: Callable[..., Outcome], database_url: str, tmp_path: Path
-) -> None:
-    """`rag` is asked for its environment alone."""
-    resource = RagResource(settings=load_settings())
-    config = {"ops": {"give_own_indexes": {"config": {"tenant": "ana"}}}}
-    done = promote_tenant_job.execute_in_process(run_config=config, resources={"rag": resource})
-    assert done.success
-    assert len(own(corpus)) == 3
 
 
 def test_few_vectors_of_a_tenant_among_others_are_all_compared(corpus: Corpus) -> None:

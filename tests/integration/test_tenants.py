@@ -106,18 +106,6 @@ def test_each_has_its_own_questions_even_the_same_ones(rag: Rag, tmp_path: Path)
     assert len(questions(rag, "bea")) == 2
 
 
-def test_an_evaluation_asks_only_the_tenants_own_questions(rag: Rag) -> None:
-    add(rag, "bea")
-
-    nothing = rag("ana", "evaluate", "fulltext")
-    assert nothing.code != 0
-    assert SAME_QUESTION not in nothing.out + nothing.err
-
-    add(rag, "ana", "¿Quién estaba?")
-    assert rag("ana", "evaluate", "fulltext", "--json").code == 0
-    assert rag("bea", "compare", "fulltext", "fulltext").code == 2
-
-
 def test_status_and_report_tell_of_the_tenant_alone(
     rag: Rag, database_url: str, tmp_path: Path
 ) -> None:
@@ -137,22 +125,6 @@ def test_status_and_report_tell_of_the_tenant_alone(
     assert "la_de_ana" in text
     for foreign in ("la_de_bea", "cenó bea", "dice bea", "Cena de bea"):
         assert foreign not in text
-
-
-def test_the_openings_of_the_notes_of_others_are_not_in_a_report(
-    rag: Rag, database_url: str, tmp_path: Path
-) -> None:
-    """Even if a question that nothing answers names such a note."""
-    foreign = note_id("bea", "notes", "cena")
-    with Database(database_url, tenant="ana") as database:
-        for name in ("una", "otra"):
-            asked = [Asked(1, [foreign], [], text="¿Qué cenó?")]
-            store_evaluation(database, name, asked, config=RetrievalConfig(model=MODEL))
-    page = tmp_path / "informe.html"
-    assert rag("ana", "report", "--output", page).code == 0
-    text = page.read_text("utf-8")
-    assert "¿Qué cenó?" in text
-    assert "bea" not in text
 
 
 def test_each_is_served_what_was_promoted_for_it(

@@ -9,7 +9,6 @@ import pytest
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.purge import purge
-from rag_resources.ingestion import ingest as module
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.store.notes import Upsert
 
@@ -59,15 +58,6 @@ def test_a_purged_note_does_not_come_back_from_its_source(purged: Database) -> N
     assert left_out.reason == f"Caducó y se borró el {datetime.now(UTC):%Y-%m-%d}."
 
 
-def test_another_title_or_date_does_not_bring_it_back(purged: Database) -> None:
-    """Its content is what was deleted."""
-    changed = replace(
-        RECORD, title="Martes", tags=("x",), created_at=datetime(2026, 1, 1, tzinfo=UTC)
-    )
-    assert load(purged, changed).left_out_count == 1
-    assert contents(purged) == {OTHER.content}
-
-
 def test_changed_content_is_a_new_note_and_the_old_one_stays_out(purged: Database) -> None:
     edited = replace(RECORD, content="Lo del sótano ya se sabe.")
     assert load(purged, edited).count(Upsert.INSERTED) == 1
@@ -83,21 +73,6 @@ def test_it_is_the_note_of_one_tenant_and_source(purged: Database) -> None:
     assert load(purged, RECORD, tenant="blas").count(Upsert.INSERTED) == 1
     assert load(purged, RECORD, source="agenda").count(Upsert.INSERTED) == 1
     assert load(purged, replace(RECORD, external_id="3")).count(Upsert.INSERTED) == 1
-
-
-def test_old_and_new_content_in_one_batch(purged: Database) -> None:
-    edited = replace(RECORD, content="Lo del sótano ya se sabe.")
-    report = load(purged, RECORD, edited, RECORD)
-    assert report.left_out_count == 2
-    assert contents(purged) == {OTHER.content, edited.content}
-
-
-def test_of_many_left_out_the_first_are_named(
-    purged: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "NAMED_REJECTIONS", 2)
-    report = load(purged, RECORD, RECORD, RECORD)
-    assert (report.left_out_count, len(report.left_out)) == (3, 2)
 
 
 def test_a_purged_note_leaves_none_of_its_text(purged: Database) -> None:

@@ -1,9 +1,7 @@
 """The effect of a language model on a question, and the result when it fails."""
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,6 @@ from rag_resources.core.errors import (
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.prompts import prompt
-from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.retrieval.transform import (
     HYPOTHETICAL_CHARS,
@@ -28,7 +25,6 @@ from rag_resources.retrieval.transform import (
     QueryTransformer,
 )
 from tests.language_models import ScriptedModel
-from tests.ollama_server import OllamaServer
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HYDE = TransformationConfig()
@@ -47,25 +43,6 @@ def transformed_by(
     transformer = QueryTransformer(model, now=lambda: NOON)
     by_rules = transformer.by_rules(query, config)
     return by_rules, transformer.refined(by_rules, config, deadline=soon())
-
-
-def test_without_a_language_model_the_rules_stand() -> None:
-    transformer = QueryTransformer(None, now=lambda: NOON)
-    by_rules = transformer.by_rules(ABSTRACT, HYDE)
-    assert not transformer.wants_language_model(by_rules, HYDE)
-    assert transformer.refined(by_rules, HYDE, deadline=soon()) == by_rules
-
-
-def test_the_rules_find_the_questions_inside_a_question() -> None:
-    query = "¿Quién trajo la tarta? ¿Y cuándo?"
-    transformer = QueryTransformer(None, now=lambda: NOON)
-    assert transformer.by_rules(query, HYDE) == TransformedQuery(
-        original=query,
-        intent=Intent.TEMPORAL,
-        sub_queries=("¿Quién trajo la tarta?", "¿Y cuándo?"),
-        hypothetical_answer=None,
-        transformed_at=NOON,
-    )
 
 
 @pytest.mark.parametrize("config", [{"decomposition": False}, {"enabled": False}])
@@ -96,11 +73,6 @@ def test_the_language_model_is_called_for_what_is_configured_only(
     assert len(model.calls) == calls
     transformer = QueryTransformer(model, now=lambda: NOON)
     assert transformer.wants_language_model(by_rules, wanted) == (calls > 0)
-
-
-def test_an_abstract_question_gets_a_made_up_answer() -> None:
-    by_rules, refined = transformed_by(ScriptedModel({"answer": PASSAGE}), ABSTRACT, HYDE)
-    assert refined == replace(by_rules, hypothetical_answer=PASSAGE)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +114,6 @@ def test_a_failure_is_not_hidden(
         transformed_by(ScriptedModel(script), ABSTRACT, HYDE)
 
 
-def test_no_time_left_is_not_hidden() -> None:
-    transformer = QueryTransformer(ScriptedModel({"answer": PASSAGE}), now=lambda: NOON)
-    by_rules = transformer.by_rules(ABSTRACT, HYDE)
-    with pytest.raises(DeadlineExceededError):
-        transformer.refined(by_rules, HYDE, deadline=Deadline.after(0, time.monotonic))
-
-
 def test_a_question_is_shown_to_the_model_as_data() -> None:
     """Once, on one line, of bounded length, and unable to end its element or fill a placeholder."""
     model = ScriptedModel({"answer": PASSAGE})
@@ -177,15 +142,3 @@ def test_the_model_is_asked_in_the_language_of_the_question(language: str) -> No
     assert call.system == prompt("hypothetical", language).system
     assert call.prompt.endswith(prompt("hypothetical", language).task)
     assert "</pregunta>" in call.system
-
-
-def test_an_ollama_server_can_be_asked() -> None:
-    def answers(schema: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
-        assert list(schema["properties"]) == ["answer"]
-        assert [message["role"] for message in messages] == ["system", "user"]
-        return {"answer": PASSAGE}
-
-    with OllamaServer() as server, OllamaChat("llama3.2", host=server.host) as model:
-        server.answers = answers
-        by_rules, refined = transformed_by(model, ABSTRACT, HYDE)
-    assert refined == replace(by_rules, hypothetical_answer=PASSAGE)

@@ -149,21 +149,6 @@ def test_an_upload_is_read_and_deleted(
     assert again.json()["error"].startswith("Se borró el ")
 
 
-def test_a_list_shows_the_stage_that_failed(
-    api: ApiServer, keys: dict[str, str], application: Application
-) -> None:
-    """As the page of the document does."""
-    broken = post(api, keys["writer"], b"%PDF-1.7\nno", "roto.pdf").json()["id"]
-    read(application)
-    headers = {"authorization": f"Bearer {keys['reader']}"}
-    listed = api.client.get(DOCUMENTS, headers=headers).json()["documents"]
-    [row] = [each for each in listed if each["id"] == broken]
-    assert (row["status"], row["stages"]["extracting"]) == ("failed", "failed")
-    assert row["stages"]["chunking"] == "waiting"
-    shown = show(api, keys["reader"], broken).json()
-    assert row == {key: value for key, value in shown.items() if key != "failures"}
-
-
 def test_a_repeated_request_changes_nothing(api: ApiServer, keys: dict[str, str]) -> None:
     first = post(api, keys["writer"], ACTA, "acta.txt", idempotency_key="a-1").json()
     again = post(api, keys["writer"], ACTA, "acta.txt", idempotency_key="a-1")
@@ -215,18 +200,6 @@ def test_what_cannot_be_used_is_refused_at_once(
     answered = post(api, keys["writer"], content, name, **more)
     assert answered.status_code == status, answered.text
     assert answered.headers["content-type"] == "application/problem+json"
-
-
-def test_a_text_in_place_of_the_file_is_refused_in_words(
-    api: ApiServer, keys: dict[str, str]
-) -> None:
-    headers = {"authorization": f"Bearer {keys['writer']}"}
-    form = {"file": (None, "Plan.")}
-    answered = api.client.post("/v1/documents", files=form, headers=headers)
-    assert answered.status_code == HTTPStatus.BAD_REQUEST
-    assert answered.json()["details"] == [
-        "file: " + _("the file is missing: send it with its name, as multipart/form-data")
-    ]
 
 
 def test_names_of_files_lead_nowhere(api: ApiServer, keys: dict[str, str], folder: Path) -> None:

@@ -1,13 +1,11 @@
 """A server that goes on loads the models of what serves next, before anybody asks."""
 
 from collections.abc import Sequence
-from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from rag_resources.api import app
-from rag_resources.application import Application, Switch, open_application
+from rag_resources.application import Switch, open_application
 from rag_resources.application.chosen import Chosen
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import ProviderUnavailableError
@@ -17,37 +15,6 @@ from rag_resources.settings import load_settings
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote_back
 from tests.embedders import HashEmbedder
-from tests.waiting import wait_until
-
-
-class Restless:
-    """An application that fails every other time, and counts how often it is asked to load."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def retrieve(self, question: str) -> None:
-        self.asked.append(question)
-
-    def warm_up(self) -> None:
-        self.asked.append("")
-        if len(self.asked) % 2:
-            raise RuntimeError("caída")
-
-
-def test_the_thread_looks_again_and_again_until_it_is_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It survives failures, says when the first models are ready, and ends."""
-    monkeypatch.setattr(app, "LOOK_EVERY_S", 0.001)
-    application, warm, stopping = Restless(), Event(), Event()
-    thread = app._start_warming(cast("Application", application), warm, stopping)
-    wait_until(lambda: len(application.asked) > 5)
-    assert warm.is_set()
-    assert application.asked[:2] == [app.WARM_UP, ""]
-    stopping.set()
-    thread.join(timeout=10)
-    assert not thread.is_alive()
 
 
 def test_the_models_of_what_serves_are_loaded(

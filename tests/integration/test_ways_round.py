@@ -274,12 +274,6 @@ def test_rows_that_say_more_than_was_measured_are_refused(product: Product, way:
     assert promoted(product) == [NAME, NAME]
 
 
-def test_without_any_of_them_it_is_promoted(product: Product) -> None:
-    """So each of them is what stops it."""
-    assert product.decide(NAME).changed
-    assert promoted(product) == [NAME]
-
-
 def test_written_to_between_evaluation_and_decision_it_is_refused(
     product: Product, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from rag_resources.core.configuration import (
     ChunkingConfig,
     RetrievalConfig,
     parse_retrieval,
-    with_overrides,
 )
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.retrievers import RankedList, RetrieverName
@@ -20,11 +19,9 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.verify import verify_windows
 from rag_resources.indexing.windows import embed_windows
-from rag_resources.ingestion.ingest import ingest
-from rag_resources.store.models import claim_model, model_contents, register_model, retire_model
+from rag_resources.store.models import register_model
 from rag_resources.store.progress import index_is_current, read_progress
 from rag_resources.store.queues import NoteQueue, is_empty
-from rag_resources.store.rollback import drop_batch
 from rag_resources.store.search import (
     WINDOWS_PER_CHUNK,
     EmbeddedQuery,
@@ -37,7 +34,7 @@ from rag_resources.store.windows import (
     count_window_gaps,
     register_windows,
 )
-from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, only, records
+from tests.corpus import ALWAYS, Corpus, Draft, only
 
 PAIRS = WindowsConfig(sentences=2, stride=1)
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
@@ -45,7 +42,6 @@ CAT = "La gata duerme en la cocina. Come sardinas del mercado. Luego toma el sol
 LIFT = "El ascensor no funciona. La junta votó arreglarlo. Costará novecientos euros."
 WALK = "El médico recomienda caminar. Media hora cada día basta. Mejor por la playa."
 NOTES = [Draft(CAT, "La gata"), Draft(LIFT, "El ascensor"), Draft(WALK, "")]
-NOBODY = UUID(int=0)
 WAITING = "SELECT note_id FROM pending_vectors WHERE kind = 'window'"
 
 
@@ -127,50 +123,6 @@ def test_every_chunk_gets_the_windows_that_the_core_cuts_and_the_second_run_embe
     assert corpus.waiting() == set()
     again = corpus.cut()
     assert (again.notes, again.vectors, corpus.embedder.texts) == (0, 0, [])
-
-
-def test_a_text_that_is_there_already_is_not_embedded_again(corpus: Windowed) -> None:
-    longer = Draft(f"{CAT} Fin.", "La gata")
-    corpus.fill([NOTES[0]], LONG)
-    corpus.cut()
-    ingest(corpus.database, records([NOTES[0], longer], "ana"), tenant="ana", source=SOURCE)
-    corpus.index(LONG)
-    report = corpus.cut()
-    assert corpus.embedder.texts == [window_text("La gata", "Luego toma el sol en el patio. Fin.")]
-    assert (report.vectors, report.reused) == (3, 2)
-    assert corpus.stored() == expected([NOTES[0], longer])
-
-
-def test_another_title_makes_other_windows(corpus: Windowed) -> None:
-    corpus.fill([Draft(CAT, "La gata")], LONG)
-    corpus.cut()
-    with corpus.database.transaction() as connection:
-        connection.execute("UPDATE notes SET title = 'Luna'")
-    corpus.index(LONG)
-    corpus.cut()
-    assert all(text.startswith("Luna. ") for text in corpus.embedder.texts)
-    assert len(corpus.embedder.texts) == 2
-
-
-def test_other_tags_make_other_windows(corpus: Windowed) -> None:
-    corpus.fill([Draft(CAT, "La gata", tags=("casa",))], LONG)
-    corpus.cut()
-    assert all(text.startswith("La gata (casa). ") for text in corpus.embedder.texts)
-    with corpus.database.transaction() as connection:
-        connection.execute("UPDATE notes SET tags = '{animales}'")
-    corpus.index(LONG)
-    corpus.cut()
-    assert all(text.startswith("La gata (animales). ") for text in corpus.embedder.texts)
-    assert len(corpus.embedder.texts) == 2
-
-
-@pytest.mark.parametrize("state", ["indexed", "new"])
-def test_a_note_is_found_by_the_words_of_its_tags(corpus: Windowed, state: str) -> None:
-    corpus.fill([*NOTES, Draft("Compramos pan.", tags=("fiesta-mayor",), state=state)], LONG)
-    corpus.cut()
-    for question in ("fiesta", "fiestas mayores"):
-        (found,) = corpus.ask(question, searched(fulltext=1.0)).results
-        assert found.content == "Compramos pan."
 
 
 def test_a_note_whose_tags_changed_is_found_by_the_new_ones_alone(corpus: Windowed) -> None:
@@ -286,35 +238,6 @@ def test_the_index_of_windows_is_built_once_there_are_enough(corpus: Windowed) -
 # --- Their end --------------------------------------------------------------------------------
 
 
-def test_windows_go_with_their_chunks(corpus: Windowed) -> None:
-    ids = corpus.fill(NOTES, LONG)
-    corpus.cut()
-    with corpus.database.transaction() as connection:
-        connection.execute("DELETE FROM notes WHERE id = %s", (ids[0],))
-    assert corpus.stored() == expected(NOTES[1:])
-    corpus.register(WindowsConfig(sentences=1, stride=1))
-    with corpus.database.transaction() as connection:
-        drop_batch(connection, NOBODY, batch_size=10)
-    assert corpus.stored() == set()
-    assert corpus.waiting() == set(ids[1:])
-
-
-def test_a_retired_model_keeps_no_windows(corpus: Windowed) -> None:
-    corpus.fill(NOTES, LONG)
-    corpus.cut()
-    name = corpus.embedder.info.name
-    with corpus.database.transaction() as connection:
-        assert model_contents(connection, name).windows == 6
-        assert claim_model(connection, name)
-        retire_model(connection, name)
-    with corpus.database.transaction() as connection:
-        assert model_contents(connection, name).windows == 0
-    assert corpus.waiting() == set()
-    corpus.register(PAIRS)
-    corpus.cut()
-    assert corpus.stored() == expected(NOTES)
-
-
 # --- Searching them ---------------------------------------------------------------------------
 
 
@@ -333,14 +256,6 @@ def test_a_chunk_is_found_by_its_best_window_which_the_result_names(
     start, end = first.matched_window
     assert CAT[start:end] == "Come sardinas del mercado. Luego toma el sol en el patio."
     assert first.to_json()["metadata"]["matchedWindow"] == [start, end]
-
-
-def test_without_windows_in_the_configuration_no_result_names_one(corpus: Windowed) -> None:
-    corpus.fill(NOTES, LONG)
-    corpus.cut()
-    response = corpus.ask("sardinas", searched(semantic=0.5, fulltext=0.5))
-    assert response.results
-    assert all("matchedWindow" not in r.to_json()["metadata"] for r in response.results)
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -398,20 +313,6 @@ def only_scoring(**changes: object) -> RetrievalConfig:
     return parse_retrieval({**ONLY_SCORING, **changes}, origin="prueba")
 
 
-def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Windowed) -> None:
-    """The scores are those that it gives where it brings candidates, too."""
-    corpus.fill(NOTES, LONG)
-    corpus.cut()
-    found = corpus.ask("¿Cuánto costará el ascensor?", only_scoring()).results
-    everywhere = with_overrides(only_scoring(), {"retrievers": {"semantic": {"candidates": True}}})
-    by_all = corpus.ask("¿Cuánto costará el ascensor?", everywhere).results
-    assert {"+".join(result.lists) for result in found} == {"windows+fulltext", "windows"}
-    assert all("+".join(result.lists).startswith("semantic+") for result in by_all)
-    assert {r.chunk_id: r.score for r in found} == {
-        r.chunk_id: pytest.approx(r.score, abs=1e-9) for r in by_all
-    }
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -432,17 +333,6 @@ def test_where_nothing_else_finds_by_vectors_or_scores_are_not_looked_up_all_fin
 ) -> None:
     assert only_scoring().only_scoring == {RetrieverName.SEMANTIC}
     assert only_scoring(**changes).only_scoring == set()
-
-
-def test_without_windows_the_chunks_vectors_find_even_if_they_should_only_score(
-    database: Database,
-) -> None:
-    """As while the windows of a model are still to be made, or their search fails."""
-    corpus = Corpus(database)
-    corpus.fill(NOTES, LONG)
-    response = corpus.ask("¿Cuánto costará el ascensor?", only_scoring())
-    assert "windows" in response.degraded
-    assert any("semantic" in "+".join(result.lists) for result in response.results)
 
 
 def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: Database) -> None:
@@ -482,19 +372,6 @@ def test_a_fresh_note_whose_unique_word_is_the_question_comes_first(corpus: Wind
     response = corpus.ask("quinqué", config)
     assert response.results[0].title == "Compras"
     assert response.results[0].score > 2 * response.results[1].score
-
-
-@pytest.mark.parametrize("method", ["weighted", "rrf"])
-def test_by_lists_too_a_fresh_note_ranks_by_what_it_says(corpus: Windowed, method: str) -> None:
-    """As a list of its own, the best of a few fresh notes would count as the best of all chunks."""
-    fresh = Draft("Compré un quinqué en el rastro para el salón.", "Compras", state="new")
-    corpus.fill([*NOTES, fresh], LONG)
-    config = searched(method, semantic=1.0)
-    for question, place in (("quinqué del rastro", 0), (f"{LIFT} salón", -1)):
-        results = corpus.ask(question, config).results
-        found = [result.title for result in results]
-        assert found[place] == "Compras"
-        assert results[0].score > results[1].score
 
 
 @pytest.mark.parametrize("text", [CAT, LIFT, WALK])
