@@ -114,7 +114,6 @@ CREATE TABLE document_addresses (
     address text NOT NULL,
     document_id uuid NOT NULL,
     etag text,
-    last_modified text,
     checked_at timestamptz NOT NULL DEFAULT now(),
     -- Of the file last found there, read or not: the same file is not read again.
     file_sha256 bytea,
@@ -143,8 +142,6 @@ CREATE TABLE document_pages (
     text text NOT NULL,
     -- What cleaning left out of the notes: [{"start": 0, "end": 12, "reason": "running_head"}], offsets into text.
     removed jsonb NOT NULL DEFAULT '[]',
-    -- Words with their boxes, compressed by the reader; null if there are none.
-    words bytea,
     -- Under 0.3 the page stays out of search.
     quality double precision CHECK (quality BETWEEN 0 AND 1),
     has_images boolean NOT NULL DEFAULT FALSE,
@@ -216,9 +213,8 @@ CREATE INDEX document_extractions_document_idx ON document_extractions (document
 CREATE TABLE extracted_pages (
     extraction_id bigint NOT NULL,
     page_number integer NOT NULL CHECK (page_number >= 1),
-    -- A page or the failure of one, as core.page_json writes them, without the words.
+    -- A page or the failure of one, as core.page_json writes them.
     content jsonb NOT NULL,
-    words bytea,
     tenant_id text NOT NULL DEFAULT current_tenant(),
     PRIMARY KEY (extraction_id, page_number),
     CONSTRAINT extracted_pages_extraction_id_fkey FOREIGN KEY (tenant_id, extraction_id)

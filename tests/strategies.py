@@ -520,3 +520,26 @@ def _page_with_blocks(draw: Draw, number: int, sheet: str | None) -> Page:
     quality = draw(st.sampled_from([None, 1.0, 0.3, 0.2]))
     removals = tuple(draw(st.permutations(removed)))
     return Page(number, text, sheet=sheet, blocks=tuple(blocks), removed=removals, quality=quality)
+
+
+def unaccounted(page: Page, sections: Sequence[Section]) -> tuple[Span, ...]:
+    """Return the text of a page that is in no section and was not removed. Property 46.
+
+    White space does not count.
+    """
+    taken = [
+        *(
+            (span.page_start, span.page_end)
+            for s in sections
+            for span in s.spans
+            if span.page == page.number
+        ),
+        *((removal.start, removal.end) for removal in page.removed),
+        (len(page.text), len(page.text)),
+    ]
+    missing, last = [], 0
+    for start, end in sorted(taken):
+        if start > last and not is_blank(page.text[last:start]):
+            missing.append(Span(last, start))
+        last = max(last, end)
+    return tuple(missing)

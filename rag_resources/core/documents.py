@@ -3,17 +3,16 @@
 The place of a passage belongs in `core.places`; the rows in `store.documents`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, BinaryIO, Protocol
 
-from pydantic import AfterValidator, Base64Bytes, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import Box, NoteSpan
-from rag_resources.core.text import Span, is_blank, storable
+from rag_resources.core.text import is_blank, storable
 from rag_resources.languages.messages import _
 
 
@@ -113,7 +112,6 @@ class Page:
         text: The whole text, including removed ranges; empty if `route` is `none`.
         sheet: Name of the sheet; None for a page.
         blocks: In reading order, without overlaps; text outside them is removed or white space.
-        words: Words with their boxes, in the reader's own compressed form.
         quality: In [0, 1]; None if it was not assessed.
         notices: Codes of what is to be known about the page, such as `PAGE_NEEDS_OCR`.
         left_out: Number of characters that are invisible on the page, by reason (`hidden`,
@@ -128,7 +126,6 @@ class Page:
     sheet: StorableText | None = None
     blocks: tuple[Block, ...] = ()
     removed: tuple[Removal, ...] = ()
-    words: Base64Bytes | None = None
     quality: Annotated[float, Field(ge=0, le=1)] | None = None
     has_images: bool = False
     has_tables: bool = False
@@ -171,26 +168,6 @@ class Section:
     heading_path: tuple[str, ...]
     text: str
     spans: tuple[NoteSpan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A file that was read.
-
-    Attributes:
-        address: Its URL, or its path inside the source's folder; unique within the source.
-        media_type: As in `application/pdf`.
-        file_sha256: SHA-256 of its bytes.
-        arrived_at: Timezone-aware; decides the partition.
-    """
-
-    address: str
-    title: str
-    media_type: str
-    file_sha256: bytes
-    arrived_at: datetime
-    page_count: int
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class DocumentReader(Protocol):
@@ -245,26 +222,3 @@ def check_section(section: Section, pages: Mapping[int, Page]) -> None:
                 "are: they are not those of its page."
             ).format(section=section.index, start=last, end=end)
         )
-
-
-def unaccounted(page: Page, sections: Sequence[Section]) -> tuple[Span, ...]:
-    """Return the text of a page that is in no section and was not removed. Property 46.
-
-    White space does not count.
-    """
-    taken = [
-        *(
-            (span.page_start, span.page_end)
-            for s in sections
-            for span in s.spans
-            if span.page == page.number
-        ),
-        *((removal.start, removal.end) for removal in page.removed),
-        (len(page.text), len(page.text)),
-    ]
-    missing, last = [], 0
-    for start, end in sorted(taken):
-        if start > last and not is_blank(page.text[last:start]):
-            missing.append(Span(last, start))
-        last = max(last, end)
-    return tuple(missing)

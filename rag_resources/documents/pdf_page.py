@@ -22,7 +22,7 @@ from rag_resources.documents.pdf_grids import find_grids
 from rag_resources.documents.pdf_layout import Layout, lay_out
 from rag_resources.documents.pdf_lines import segments_of
 from rag_resources.documents.pdf_tables import AlignedTables
-from rag_resources.documents.pdf_text import PageText, encode_words
+from rag_resources.documents.pdf_text import PageText
 from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
 from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
 from rag_resources.documents.pdf_words import Style, Word, form_words, read_words
@@ -136,7 +136,6 @@ def read_page(
         route=_route(content),
         blocks=tuple(written.blocks),
         removed=tuple(written.removed),
-        words=encode_words(ordered) if ordered else None,
         quality=text_quality(" ".join(word.text for word in ordered)) if ordered else None,
         has_images=has_images,
         has_tables=has_tables,

@@ -1,7 +1,5 @@
-"""The text of a page with the ranges of its blocks and lines, and its words in compact form."""
+"""The text of a page with the ranges of its blocks and lines."""
 
-import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from rag_resources.core.documents import Block, BlockKind, Removal, Run
@@ -16,12 +14,6 @@ MAX_UNSEEN_CHARS = 2_000
 """Invisible text up to this length stays in the page's text, marked as removed; more is counted."""
 
 HYPHEN = "hyphen"
-
-_WORDS_VERSION = 1
-_SCALE = 10
-_FARTHEST = 1e8
-_HEAD = struct.Struct("<BI")
-_BOX = struct.Struct("<4i")
 
 
 class PageText:
@@ -104,33 +96,3 @@ _TABLE = (BlockKind.TABLE_HEADER, BlockKind.TABLE_ROW)
 
 def _box(rectangle: Rectangle) -> Box:
     return Box(*(round(side, 1) for side in rectangle))
-
-
-def encode_words(words: Sequence[Word]) -> bytes:
-    """Return words and boxes in the compact form of `Page.words`.
-
-    Compressed by zlib: the version (one byte), the number of words (four bytes), four signed
-    integers of four bytes a word (left, top, right, bottom in tenths of a point), and the words in
-    UTF-8, each ended by a line break. Integers are little-endian.
-    """
-    parts = [_HEAD.pack(_WORDS_VERSION, len(words))]
-    parts += [_BOX.pack(*map(_tenths, word.box)) for word in words]
-    parts += [word.text.encode("utf-8", "replace") + b"\n" for word in words]
-    return zlib.compress(b"".join(parts), 6)
-
-
-def _tenths(side: float) -> int:
-    """Return a side of a box in tenths of a point, within what can be stored."""
-    return round(max(-_FARTHEST, min(_FARTHEST, side)) * _SCALE)
-
-
-def decode_words(compact: bytes) -> list[tuple[str, Box]]:
-    """Return the words that `encode_words` wrote, in reading order."""
-    data = zlib.decompress(compact)
-    _, count = _HEAD.unpack_from(data)
-    boxes = [_BOX.unpack_from(data, _HEAD.size + _BOX.size * n) for n in range(count)]
-    texts = data[_HEAD.size + _BOX.size * count :].decode().split("\n")
-    return [
-        (text, Box(*(side / _SCALE for side in box)))
-        for text, box in zip(texts, boxes, strict=False)
-    ]

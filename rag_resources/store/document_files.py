@@ -43,7 +43,6 @@ class StoredAddress:
 
     document_id: UUID
     etag: str | None
-    last_modified: str | None
     file_sha256: bytes | None
     missing: bool
     title: str
@@ -68,7 +67,6 @@ class ArrivedFile:
     file_url: str | None
     file_bytes: int | None
     etag: str | None = None
-    last_modified: str | None = None
     problem: str = ""
 
 
@@ -110,7 +108,6 @@ def list_addresses(
         row.address: StoredAddress(
             row.document_id,
             row.etag,
-            row.last_modified,
             bytes(row.file_sha256) if row.file_sha256 else None,
             row.missing_since is not None,
             row.title,
@@ -291,7 +288,6 @@ def touch_address(
         address=address,
         document_id=stored.document_id,
         etag=etag,
-        last_modified=stored.last_modified,
         file_sha256=stored.file_sha256,
     )
 
@@ -406,6 +402,5 @@ def _point(
         address=file.address,
         document_id=document_id,
         etag=file.etag,
-        last_modified=file.last_modified,
         file_sha256=file.file_sha256,
     )

@@ -11,7 +11,6 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.documents import (
-    Document,
     Page,
     PageFailure,
     Route,
@@ -42,36 +41,6 @@ class ReaderName(Protocol):
     def reader_hash(self) -> str:
         """Hash of its code and settings."""
         ...
-
-
-def insert_document(
-    connection: Connection, document: Document, *, tenant: str, source: str
-) -> UUID:
-    """Write a document with its first address; return its id."""
-    document_id: UUID = queries().insert_document(
-        connection,
-        tenant=tenant,
-        source=source,
-        title=document.title,
-        media_type=document.media_type,
-        metadata=Jsonb(dict(document.metadata)),
-        file_sha256=document.file_sha256,
-        file_url=None,
-        file_bytes=None,
-        page_count=document.page_count,
-        arrived_at=document.arrived_at,
-    )
-    queries().upsert_document_address(
-        connection,
-        tenant=tenant,
-        source=source,
-        address=document.address,
-        document_id=document_id,
-        etag=None,
-        last_modified=None,
-        file_sha256=document.file_sha256,
-    )
-    return document_id
 
 
 def write_pages(
@@ -323,7 +292,6 @@ def _page_row(page: Page, reader: ReaderName) -> dict[str, Any]:
         "text": page.text,
         "blocks": Jsonb(parts_to_json(page.blocks)),
         "removed": Jsonb(parts_to_json(page.removed)),
-        "words": page.words,
         "quality": page.quality,
         "has_images": page.has_images,
         "has_tables": page.has_tables,
@@ -363,7 +331,6 @@ def _stored_page(row: Any) -> StoredPage:
         sheet=row.sheet,
         blocks=BLOCKS.validate_python(row.blocks),
         removed=REMOVALS.validate_python(row.removed),
-        words=None if row.words is None else bytes(row.words),
         quality=row.quality,
         has_images=row.has_images,
         has_tables=row.has_tables,

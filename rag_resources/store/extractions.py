@@ -1,7 +1,7 @@
 """Rows of readings of documents, and of their new pages that wait to replace the old ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -99,18 +99,14 @@ def insert_extracted(
     connection: Connection, extraction_id: int, items: Iterable[Page | PageFailure]
 ) -> None:
     """Write pages and failures that wait to replace others."""
-    rows = []
-    for item in items:
-        content = item_to_json(item)
-        content.pop("words", None)
-        rows.append(
-            {
-                "extraction_id": extraction_id,
-                "page_number": item.number,
-                "content": Jsonb(content),
-                "words": item.words if isinstance(item, Page) else None,
-            }
-        )
+    rows = [
+        {
+            "extraction_id": extraction_id,
+            "page_number": item.number,
+            "content": Jsonb(item_to_json(item)),
+        }
+        for item in items
+    ]
     queries().insert_extracted_pages(connection, rows)
 
 
@@ -163,13 +159,8 @@ def list_extractions(connection: Connection, document_id: UUID) -> list[Extracti
 
 def list_extracted(connection: Connection, extraction_id: int) -> list[Page | PageFailure]:
     """Return the pages and failures of a reading that waits, in order."""
-    items = []
-    for row in queries().list_extracted_pages(connection, extraction_id=extraction_id):
-        item = item_from_json(row.content)
-        if isinstance(item, Page) and row.words is not None:
-            item = replace(item, words=bytes(row.words))
-        items.append(item)
-    return items
+    rows = queries().list_extracted_pages(connection, extraction_id=extraction_id)
+    return [item_from_json(row.content) for row in rows]
 
 
 def close_extraction(connection: Connection, extraction_id: int, state: str) -> None:

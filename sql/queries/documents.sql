@@ -14,12 +14,12 @@ RETURNING id;
 
 -- name: upsert_document_address!
 -- Store the file found at an address, and its document.
--- params:  tenant text, source text, address text, document_id uuid, etag text or null, last_modified text or null,
+-- params:  tenant text, source text, address text, document_id uuid, etag text or null,
 --          file_sha256 bytea
-INSERT INTO document_addresses (tenant_id, source, address, document_id, etag, last_modified, file_sha256)
-VALUES (:tenant, :source, :address, :document_id, :etag, :last_modified, :file_sha256)
+INSERT INTO document_addresses (tenant_id, source, address, document_id, etag, file_sha256)
+VALUES (:tenant, :source, :address, :document_id, :etag, :file_sha256)
 ON CONFLICT (tenant_id, source, address) DO UPDATE SET
-    document_id = excluded.document_id, etag = excluded.etag, last_modified = excluded.last_modified,
+    document_id = excluded.document_id, etag = excluded.etag,
     file_sha256 = excluded.file_sha256, checked_at = now(), missing_since = NULL;
 
 -- name: lock_documents!
@@ -31,10 +31,10 @@ SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
 -- name: list_addresses
 -- The files last found at the addresses of a source.
 -- params:  tenant text, source text, address text or null (only this one)
--- returns: address text, document_id uuid, etag text or null, last_modified text or null, file_sha256 bytea or null,
+-- returns: address text, document_id uuid, etag text or null, file_sha256 bytea or null,
 --          missing_since timestamptz or null, title text, metadata jsonb (of the document)
 SELECT
-    a.address, a.document_id, a.etag, a.last_modified, a.file_sha256, a.missing_since, d.title, d.metadata
+    a.address, a.document_id, a.etag, a.file_sha256, a.missing_since, d.title, d.metadata
 FROM document_addresses AS a
 INNER JOIN documents AS d ON d.id = a.document_id
 WHERE a.tenant_id = :tenant AND a.source = :source AND (:address::text IS NULL OR a.address = :address)
@@ -497,16 +497,16 @@ RETURNING x.address;
 -- Insert or update a page; an update keeps the spans that refer to it.
 -- params:  document_id uuid and the columns of document_pages
 INSERT INTO document_pages AS p (
-    document_id, page_number, sheet, reader, reader_hash, route, text, removed, words, quality, has_images, has_tables,
+    document_id, page_number, sheet, reader, reader_hash, route, text, removed, quality, has_images, has_tables,
     has_multiple_columns, word_count, blocks, notices, left_out, metadata, tenant_id
 )
 SELECT
-    d.id, :page_number, :sheet, :reader, :reader_hash, :route, :text, :removed, :words, :quality, :has_images,
+    d.id, :page_number, :sheet, :reader, :reader_hash, :route, :text, :removed, :quality, :has_images,
     :has_tables, :has_multiple_columns, :word_count, :blocks, :notices, :left_out, :metadata, d.tenant_id
 FROM documents AS d WHERE d.id = :document_id
 ON CONFLICT (document_id, page_number) DO UPDATE SET
     sheet = excluded.sheet, reader = excluded.reader, reader_hash = excluded.reader_hash, route = excluded.route,
-    text = excluded.text, removed = excluded.removed, words = excluded.words, quality = excluded.quality,
+    text = excluded.text, removed = excluded.removed, quality = excluded.quality,
     has_images = excluded.has_images, has_tables = excluded.has_tables,
     has_multiple_columns = excluded.has_multiple_columns, word_count = excluded.word_count, blocks = excluded.blocks,
     notices = excluded.notices, left_out = excluded.left_out, metadata = excluded.metadata,

@@ -33,9 +33,9 @@ FROM documents AS d WHERE d.id = :document_id
 RETURNING document_extractions.id;
 
 -- name: insert_extracted_pages*!
--- params:  extraction_id bigint, page_number int, content jsonb, words bytea or null
-INSERT INTO extracted_pages (extraction_id, page_number, content, words, tenant_id)
-SELECT e.id, :page_number, :content, :words, e.tenant_id
+-- params:  extraction_id bigint, page_number int, content jsonb
+INSERT INTO extracted_pages (extraction_id, page_number, content, tenant_id)
+SELECT e.id, :page_number, :content, e.tenant_id
 FROM document_extractions AS e WHERE e.id = :extraction_id;
 
 -- name: drop_waiting_extractions!
@@ -79,9 +79,9 @@ ORDER BY d.arrived_at, d.id;
 
 -- name: list_extracted_pages
 -- params:  extraction_id bigint
--- returns: content jsonb, words bytea or null
+-- returns: content jsonb
 -- index:   extracted_pages_pkey
-SELECT p.content, p.words FROM extracted_pages AS p WHERE p.extraction_id = :extraction_id ORDER BY p.page_number;
+SELECT p.content FROM extracted_pages AS p WHERE p.extraction_id = :extraction_id ORDER BY p.page_number;
 
 -- name: list_extractions
 -- The readings of a document, latest first.

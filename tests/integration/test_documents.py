@@ -1,23 +1,22 @@
 """Documents in the database: results that know their place, and what goes with a document."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import BinaryIO
 from uuid import UUID
 
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
-from rag_resources.core.documents import Document, Page, PageFailure, Section
+from rag_resources.core.documents import Page, PageFailure, Section
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import NoteSpan
 from rag_resources.core.sections import sections_of
 from rag_resources.core.types import NoteRecord
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.workbook import WorkbookReader
+from rag_resources.store.document_files import ArrivedFile, Registered, register_file
 from rag_resources.store.documents import (
     delete_document,
-    insert_document,
     write_pages,
     write_sections,
 )
@@ -82,17 +81,21 @@ def corpus(database: Database) -> Corpus:
         ),
         NoteRecord("diario", "", "Hoy he leído el plan de viviendas.", START),
     ]
-    document = Document(
-        "plan.pdf", "Plan", "application/pdf", b"\1" * 32, datetime(2025, 2, 1, tzinfo=UTC), 3
-    )
     with database.transaction() as connection:
         upsert_notes(connection, records, tenant="ana", source=SOURCE)
-        document_id = insert_document(connection, document, tenant="ana", source=SOURCE)
+        document_id = registered(connection, "plan.pdf", "Plan")
         read = [*PAGES.values(), PageFailure(3, "UNREADABLE")]
         write_pages(connection, document_id, read, reader=LineReader())
         write_sections(connection, document_id, sections(), PAGES)
     made.index(SMALL)
     return made
+
+
+def registered(connection: Connection, address: str, title: str) -> UUID:
+    file = ArrivedFile(address, title, "application/pdf", {}, b"\1" * 32, None, None)
+    found = register_file(connection, file, tenant="ana", source=SOURCE)
+    assert isinstance(found, Registered)
+    return found.document_id
 
 
 def sections() -> dict[UUID, Section]:
@@ -161,10 +164,9 @@ def test_a_workbook_is_found_with_its_cells_and_what_changed(database: Database)
     pages = [page for page in reader.read(file) if isinstance(page, Page)]
     found = list(sections_of(pages))
     records = [NoteRecord(f"luz/{each.index}", "Luz", each.text, START) for each in found]
-    about = Document("luz.xlsx", "Gastos 2024", "", b"\2" * 32, START, len(pages))
     with database.transaction() as connection:
         upsert_notes(connection, records, tenant="ana", source=SOURCE)
-        document_id = insert_document(connection, about, tenant="ana", source=SOURCE)
+        document_id = registered(connection, "luz.xlsx", "Gastos 2024")
         write_pages(connection, document_id, pages, reader=reader)
         by_note = {note_id("ana", SOURCE, f"luz/{each.index}"): each for each in found}
         write_sections(connection, document_id, by_note, {page.number: page for page in pages})

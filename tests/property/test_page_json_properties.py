@@ -45,7 +45,6 @@ def pages(draw: st.DrawFn) -> Page:
             for _ in few
         ),
         removed=tuple(Removal(*part(), draw(texts)) for _ in few),
-        words=draw(st.none() | st.binary(max_size=20)),
         quality=draw(st.none() | st.floats(0, 1)),
         has_images=draw(st.booleans()),
         has_tables=draw(st.booleans()),

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.documents import Page, Section, check_section, unaccounted
+from rag_resources.core.documents import Page, Section, check_section
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import cut_spans, places_of, read_again
-from tests.strategies import chunking_configs, documents
+from tests.strategies import chunking_configs, documents, unaccounted
 
 Read = tuple[dict[int, Page], list[Section]]
 

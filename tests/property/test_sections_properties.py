@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.documents import Page, check_section, unaccounted
+from rag_resources.core.documents import Page, check_section
 from rag_resources.core.places import cut_spans, read_again
 from rag_resources.core.sections import is_searchable, sections_of
-from tests.strategies import chunking_configs, pages_with_blocks
+from tests.strategies import chunking_configs, pages_with_blocks, unaccounted
 
 section_sizes = st.sampled_from([100, 150, 400, 10_000])
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from rag_resources.core.documents import Page, Removal, Section, check_section, unaccounted
+from rag_resources.core.documents import Page, Removal, Section, check_section
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import (
     Box,
@@ -19,6 +19,7 @@ from rag_resources.core.places import (
 from rag_resources.core.text import Span
 from rag_resources.languages.messages import _
 from rag_resources.retrieval.notices import parts_in_words
+from tests.strategies import unaccounted
 
 FIRST, SECOND = Box(72, 700, 500, 712), Box(72, 72, 500, 84)
 PAGES = {3: Page(3, "Plan de 2024\nMás vivienda pú"), 4: Page(4, "4\nblica. Y menos ruido.")}

@@ -12,7 +12,6 @@ from rag_resources.core.documents import (
     Page,
     PageFailure,
     check_section,
-    unaccounted,
 )
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.sections import sections_of
@@ -22,6 +21,7 @@ from rag_resources.documents.html import MAX_LEVELS, HtmlReader
 from rag_resources.documents.text import MarkdownReader, TextReader
 from rag_resources.documents.workbook import WorkbookReader
 from tests.office_files import archive, docx_parts, ods, paragraph, rows, xlsx_parts
+from tests.strategies import unaccounted
 
 Blocks = list[tuple[str, int, str]]
 
