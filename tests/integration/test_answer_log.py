@@ -263,3 +263,19 @@ def test_the_commands_show_and_judge_answers(
     assert rag("answers", "list", "--json").json["answers"][0]["thumbsDown"] == 1
     for wrong in (("ffffffff", "up"), (short, "regular"), (short, "up", "--citation", "7")):
         assert rag("feedback", *wrong).code == 2
+
+
+@pytest.mark.parametrize(("kept", "is_named", "is_quoted"), [("none", 0, 0), ("all", 1, 1)])
+def test_the_setting_says_which_texts_are_kept(
+    opened: Callable[..., Application],
+    database: Database,
+    note: UUID,
+    kept: str,
+    is_named: bool,
+    is_quoted: bool,
+) -> None:
+    app = opened(ANSWER_LOG_TEXT=kept)
+    asked = ask(app)
+    app.answer_log.show(asked.answer_id)
+    stored = everything(database)
+    assert (QUESTION in stored, COST in stored) == (is_named, is_quoted)

@@ -67,3 +67,8 @@ def test_the_page_of_the_server_itself_is_answered(api: ApiServer) -> None:
 def test_what_a_proxy_passes_on_needs_a_key(api: ApiServer, header: str) -> None:
     told = api.client.get("/v1/tags", headers={header: "127.0.0.1"})
     problem(told, HTTPStatus.UNAUTHORIZED)
+
+
+def test_keyless_mode_can_be_switched_off(url: str, tmp_path: Path) -> None:  # noqa: F811
+    with serving(tmp_path, url, API_OPEN="false") as closed:
+        problem(closed.client.get("/v1/tags"), HTTPStatus.UNAUTHORIZED)
