@@ -17,13 +17,8 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets import main_job
-from rag_assets.code_location import build_defs
-from rag_resources.application import open_application
-from rag_resources.core.errors import RagError
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _, restored
-from rag_resources.settings import load_settings
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -61,28 +56,6 @@ def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> 
     ).format(check="chunk_integrity", asset="chunks", description=said.description)
     assert materialised(result, CHUNKS)
     assert not materialised(result, EMBEDDINGS)
-
-
-def test_a_run_checks_its_own_months_and_a_check_alone_all_of_them(indexed: Project) -> None:
-    """A range run without the damaged month passes; the check launched alone finds the damage."""
-    indexed.query(
-        "DELETE FROM chunks WHERE note_id = %s AND chunk_index = 0",
-        indexed.note_id("2025-03-14-cuarenta"),
-    )
-    result = indexed.run(CHUNKS, months=MONTHS[:2])
-    assert result.success, failure_texts(result)
-    assert evaluation(result, CHUNKS, "chunk_integrity").metadata[label("notes")].value < 16
-    assert not indexed.check(CHUNKS, "chunk_integrity").passed
-
-
-def test_a_vector_that_is_gone(indexed: Project) -> None:
-    """It fails the run of its month, and another run of the assets does not hide it."""
-    indexed.query(
-        "DELETE FROM chunk_embeddings WHERE chunk_id = (SELECT min(id::text)::uuid FROM chunks)"
-    )
-    said = indexed.check(EMBEDDINGS, "embeddings_complete")
-    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert said.metadata[label("missing")].value == 1
 
 
 def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
@@ -152,71 +125,6 @@ def test_a_question_whose_note_is_gone(indexed: Project) -> None:
         assert named in str(said.description)
 
 
-def test_the_main_job_indexes_whatever_the_questions_lack_and_says_it(
-    indexed: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The question, its note by name and the remedy stand on the terminal and in the run's log."""
-    question = indexed.corpus.questions()[0]
-    (note,) = question["relevantNotes"]
-    (indexed.corpus.notes / note[:7] / f"{note}.md").unlink()
-    settings = load_settings()
-    with open_application(settings) as application:
-        application.notes.delete([indexed.note_id(note)], reason="prueba")
-    runs = main_job._Runs(build_defs(settings), settings, indexed.instance)
-    result = runs.questions()
-    assert not result.success
-    ((golden_id,),) = indexed.query(
-        "SELECT id FROM golden_dataset WHERE query = %s", question["query"]
-    )
-    finding = _(
-        "Relevant notes that are gone or expired: {notes}. Question: “{query}”. Change it with "
-        "“rag golden update {golden_id} --note NOTE”, delete it with “rag golden delete "
-        "{golden_id}” or, if the note was deleted lately, restore it with “rag notes restore "
-        "NOTE”."
-    ).format(query=question["query"], golden_id=golden_id, notes=note)
-    said = _("the check “{check}” of “{asset}” has failed. {description}").format(
-        check="golden_valid",
-        asset="golden_dataset",
-        description=_(
-            "Questions with notes that are gone: {count}. Nothing is evaluated or promoted until "
-            "they are mended.\n{examples}"
-        ).format(count=1, examples=finding),
-    )
-    assert capsys.readouterr().err.strip() == _(
-        "The golden questions do not pass their check, so nothing will be evaluated or promoted; "
-        "the notes are indexed meanwhile. The reason is told at the end."
-    )
-    with pytest.raises(RagError) as told:
-        main_job._succeeded(result, load_settings())
-    assert said in told.value.message
-    assert "severity" not in told.value.message
-    stored = [
-        entry.dagster_event.step_failure_data
-        for entry in indexed.instance.all_logs(
-            result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE
-        )
-        if entry.dagster_event
-    ]
-    assert [item.user_failure_data.description for item in stored if item.user_failure_data] == [
-        said
-    ]
-
-
-def test_no_questions_at_all(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty set is not valid, and says how to get one; it only warns."""
-    monkeypatch.setenv("GOLDEN_SOURCE", "")
-    result = project.run(GOLDEN)
-    assert result.success
-    said = evaluation(result, GOLDEN, "golden_valid")
-    assert (said.passed, said.description) == (
-        False,
-        _(
-            "The set of questions is empty, so there is nothing to evaluate. Import one with “rag "
-            "golden import FILE”."
-        ),
-    )
-
-
 def test_bad_questions_import_nothing(indexed: Project) -> None:
     """The run fails with every bad entry named, and the questions stay as they were."""
     questions = indexed.corpus.questions()
@@ -227,50 +135,3 @@ def test_bad_questions_import_nothing(indexed: Project) -> None:
     assert "la nota relevante «no-existe» no existe" in failure_texts(result)
     assert "difficulty" in failure_texts(result)
     assert indexed.query("SELECT count(*) FROM golden_dataset") == [(len(questions),)]
-
-
-def test_notes_outside_the_partitions(project: Project) -> None:
-    """An old note names the setting that brings it in, a future one is to be corrected."""
-    old, future = project.corpus.notes / "vieja.md", project.corpus.notes / "futura.md"
-    future.write_text("---\ncreated_at: 2199-05-01\n---\nUna nota del futuro.", "utf-8")
-    result = project.run(NOTES, months=MONTHS[:1])
-    assert result.success, failure_texts(result)
-    said = evaluation(result, NOTES, "notes_inside_partitions")
-    assert (said.passed, said.severity) == (False, WARN)
-    assert "futura" in str(said.description)
-    assert "FIRST_MONTH" not in str(said.description)
-
-    old.write_text("---\ncreated_at: 2019-03-07\n---\nUna nota de antes.", "utf-8")
-    said = evaluation(project.run(NOTES, months=MONTHS[:1]), NOTES, "notes_inside_partitions")
-    assert said.metadata[label("outside")].value == 2
-    assert "FIRST_MONTH=2019-03." in str(said.description)
-    assert "vieja, futura" in str(said.description)
-
-
-def test_retrieval_quality_adds_a_point_a_run(indexed: Project) -> None:
-    """Metrics are numbers, so that the UI draws them; without questions it says what is missing."""
-    assert [item.description for item in said_of_quality(indexed)] == [
-        _("There are no questions to measure with: materialise golden_dataset.")
-    ]
-    for __ in range(2):
-        assert indexed.run(EMBEDDINGS, months=MONTHS).success
-    points = said_of_quality(indexed)[:-1]
-    assert len(points) == 2
-    for point in points:
-        assert isinstance(point.metadata[label("hit_rate_at_10")], dg.FloatMetadataValue)
-        assert 0.85 <= point.metadata[label("hit_rate_at_10")].value <= 1
-        assert isinstance(point.metadata[label("latency_p95_ms")], dg.FloatMetadataValue)
-        assert point.metadata[label("total_queries")].value == len(indexed.corpus.questions())
-    assert indexed.query("SELECT count(*) FROM evaluation_results") == [(0,)]
-
-
-def said_of_quality(project: Project) -> list[dg.AssetCheckEvaluation]:
-    """Return what the check of quality said so far, newest first, as the instance keeps it.
-
-    Dagster plans such a check once per month of a run and evaluates it once: plans are left out.
-    """
-    records = project.instance.event_log_storage.get_asset_check_execution_history(
-        dg.AssetCheckKey(EMBEDDINGS, "retrieval_quality"), limit=50
-    )
-    said = [record.event.dagster_event.event_specific_data for record in records if record.event]
-    return [item for item in said if isinstance(item, dg.AssetCheckEvaluation)]

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from logging import getLogger
 from pathlib import Path
@@ -17,7 +16,6 @@ import dagster as dg
 import psutil
 import psycopg
 import pytest
-from dagster._core.storage.event_log import EventLogStorage
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 from dagster_project import (
     CHUNKS,
@@ -33,15 +31,12 @@ from dagster_project import (
 )
 from dagster_ui import Ui, eventually, members
 
-from rag_assets.instance import WORKSPACE, prepare
+from rag_assets.instance import WORKSPACE
 from rag_assets.runs.liveness import end_dead_runs
-from rag_assets.runs.pools import POOLS
-from rag_assets.runs.queue import backfill_priority
 from rag_resources.database.migrations import migrate
 from rag_resources.database.ports import choose_port
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.settings import load_settings
 from tests.databases import cloned
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -224,14 +219,6 @@ def refuse_chunks_of(project: Project, note: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("month", "priority"),
-    [("2026-11-01", -1), ("2026-10-01", -2), ("2025-11-01", -13), ("2027-01-01", -1)],
-)
-def test_older_months_have_lower_priority(month: str, priority: int) -> None:
-    assert backfill_priority(month, datetime(2026, 11, 30, tzinfo=UTC)) == priority
-
-
 def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> None:
     """It has no code server: it is alive while it holds its lock in PostgreSQL."""
     instance = project.instance
@@ -297,17 +284,3 @@ def outlive(own: EmbeddedServer, project: Project, told: Path) -> None:
     assert end_dead_runs(instance) == []
     again = project.run(NOTES, months=MONTHS)
     assert again.success, failure_texts(again)
-
-
-def test_pools_have_their_limits_before_the_first_run(project: Project) -> None:
-    """A limit that somebody set stays when the instance is prepared again."""
-    storage = project.instance.event_log_storage
-    assert limits(storage) == dict.fromkeys(POOLS, 1)
-    storage.set_concurrency_slots(POOLS[0], 3)
-    prepare(load_settings())
-    assert limits(storage) == {**dict.fromkeys(POOLS, 1), POOLS[0]: 3}
-
-
-def limits(storage: EventLogStorage) -> dict[str, int]:
-    """The limit of each pool."""
-    return {pool.name: pool.limit for pool in storage.get_pool_limits()}

@@ -51,10 +51,6 @@ def lose(project: Project, questions: int = 100) -> None:
         )
 
 
-def find_again(project: Project) -> None:
-    project.query("UPDATE notes SET expires_at = NULL")
-
-
 def leave_work(project: Project) -> None:
     """Change a note of the last month that answers no question."""
     project.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = %s", FILLER)
@@ -147,37 +143,6 @@ def test_an_override_lets_a_batch_start_and_is_kept_with_its_reason(migrating: P
     own = override("embeddings__use_multilingual", "Y otra.")
     last = migrating.run(EMBEDDINGS, months=LAST, run_config=own)
     assert materialised(last, EMBEDDINGS)[LAST[0]]["override_quality_gate"] == "Y otra."
-
-
-def test_measured_again_and_good_the_gate_opens(migrating: Project) -> None:
-    """Run the check alone: it opens the gate only once the cause is gone."""
-    close(migrating)
-    leave_work(migrating)
-    assert not migrating.check(EMBEDDINGS, QUALITY).passed
-    find_again(migrating)
-    assert not migrating.run(CHUNKS, months=LAST).success
-    assert migrating.check(EMBEDDINGS, QUALITY).passed
-    assert batches(migrating, "months, gate") == [
-        (["2025-01"], "closed"),
-        ([], "closed"),
-        ([], "open"),
-    ]
-    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
-
-
-def test_the_floor_closes_the_gate_without_any_baseline(
-    indexed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A drop too small to be significant; nothing was evaluated before."""
-    monkeypatch.setenv("MIGRATION_FLOOR", "0.95")
-    assert indexed.run(GOLDEN).success
-    lose(indexed, questions=1)
-    said = indexed.check(EMBEDDINGS, QUALITY)
-    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    leave_work(indexed)
-    refused = indexed.run(CHUNKS, EMBEDDINGS, months=LAST)
-    assert not refused.success
-    assert "MIGRATION_FLOOR = 0.950" in failure_texts(refused)
 
 
 def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from dagster_project import Project, environment
 from rag_assets.__main__ import main
 from rag_resources.core.model_names import MODEL_CHOICES
 from rag_resources.languages.messages import _
-from rag_resources.settings import Settings
 
 
 class Outcome(NamedTuple):
@@ -40,24 +39,6 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return run
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["ui", "--help"]])
-def test_the_help_is_spanish(call: Call, arguments: Sequence[str]) -> None:
-    code, out, err = call(*arguments)
-    assert (code, err) == (0, "")
-    assert out.startswith("Uso: python -m rag_assets")
-    assert "Muestra esta ayuda y termina." in out
-
-
-def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
-    unknown = call("runn")
-    assert (unknown.code, unknown.out) == (2, "")
-    assert "No existe la orden «runn»." in unknown.err
-    assert "No existe la opción «--forze»." in call("run", "--forze").err
-    nothing = call()
-    assert (nothing.code, nothing.out) == (2, "")
-    assert nothing.err.startswith("Uso: python -m rag_assets [OPCIONES] ORDEN")
-
-
 @pytest.mark.parametrize(
     "name",
     ["ollama:bge-m3", "e5_smal", "openai_"],
@@ -75,13 +56,6 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     headline, problem = err.strip().splitlines()
     assert headline == "Error: " + _("Some settings are invalid, in the environment or in .env:")
     assert problem == f"  - {variable}: «{name}» no es una de las opciones: {MODEL_CHOICES}"
-
-
-@pytest.mark.parametrize("name", ["openai_text_embedding_3_small", "openai_mi_modelo"])
-def test_models_of_a_compatible_server_may_be_configured(name: str) -> None:
-    """Under any name; they are not on a list, as those of Ollama are."""
-    named = Settings(embedding_models=(name,), note_embedding_model=name)
-    assert named.all_models == (name,)
 
 
 @pytest.mark.parametrize("url", ["sin-esquema", "postgresql://ana:se/creta@equipo/base"])

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -23,8 +22,7 @@ from dagster._grpc.types import GetCurrentRunsResult
 from dagster._serdes import serialize_value
 from dagster_project import Project, definitions
 
-from rag_assets.runs import liveness
-from rag_assets.runs.liveness import RUN_LOCK, START_PATIENCE, alive, end_dead_runs
+from rag_assets.runs.liveness import RUN_LOCK, alive, end_dead_runs
 from rag_resources.settings import load_settings
 
 GRPC_INFO = ".dagster/grpc_info"
@@ -87,29 +85,6 @@ def test_a_run_without_a_process_is_dead_before_it_has_its_lock(
         gone.wait()
         assert health(zombie) == "NOT_FOUND"
     assert health(alive) == "NOT_FOUND"  # with its code server
-
-
-def test_a_run_of_no_code_server_is_dead_only_if_a_launcher_began_it(project: Project) -> None:
-    """The launcher died; a run in the process of whoever made it is never starting."""
-    for status, health in ((STARTING, "NOT_FOUND"), (STARTED, "RUNNING")):
-        run = project.instance.create_run_for_job(
-            definitions().resolve_job_def("retrieve"), status=status
-        )
-        found = project.instance.run_launcher.check_run_worker_health(run)
-        assert found.status.value == health
-
-
-def test_a_run_that_has_just_begun_to_start_is_given_time(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Less than half a minute, so that with the sensor's interval it is ended within a minute."""
-    run = project.instance.create_run_for_job(
-        definitions().resolve_job_def("retrieve"), status=STARTING
-    )
-    assert timedelta(seconds=30) >= START_PATIENCE
-    assert end_dead_runs(project.instance) == []
-    monkeypatch.setattr(liveness, "START_PATIENCE", timedelta(0))
-    assert end_dead_runs(project.instance) == [run.run_id]
 
 
 def test_a_run_whose_main_job_died_before_it_started_is_ended(project: Project) -> None:

@@ -19,7 +19,6 @@ from rag_assets.evaluation.configuration_files import (
     build_configurations_check,
 )
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
-from rag_resources.core.model_names import MODEL_CHOICES
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
@@ -58,30 +57,6 @@ def graph(defs: dg.Definitions) -> AssetGraph:
     return defs.resolve_asset_graph()
 
 
-def test_a_configuration_of_the_user_is_an_asset(graph: AssetGraph) -> None:
-    """`tests/snapshots` holds what is shipped: assets, checks, jobs, schedules and sensors."""
-    assert evaluation_key("rapida") in graph.get_all_asset_keys()
-
-
-def test_every_asset_says_whose_and_what_it_is(graph: AssetGraph) -> None:
-    for key in graph.get_all_asset_keys():
-        node = graph.get(key)
-        assert node.owners == ["team:datos"], key
-        assert node.kinds, key
-        assert node.description, key
-
-
-def test_evaluations_are_tagged_with_the_model_they_search_with(graph: AssetGraph) -> None:
-    """A search by words alone has none."""
-    tags = {name: graph.get(evaluation_key(name)).tags for name in NAMES}
-    assert {name for name in NAMES if "model" not in tags[name]} == {"fulltext"}
-    assert {name for name in NAMES if tags[name].get("model") == "e5_small"} >= set(OF_E5)
-
-
-def test_every_check_is_described(graph: AssetGraph) -> None:
-    assert all(graph.get(key).description for key in graph.asset_check_keys)
-
-
 def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None:
     """All indexing assets have monthly partitions in batches of six; evaluations have none."""
     partitioned = {
@@ -102,22 +77,6 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
         "answer_log",
     }
     assert partitioned == dict.fromkeys(indexed, 6)
-
-
-def test_jobs_schedules_and_sensors_are_described(defs: dg.Definitions) -> None:
-    told = (*defs.resolve_all_job_defs(), *(defs.schedules or ()), *(defs.sensors or ()))
-    assert not [each.name for each in told if not (each.description or each.name.startswith("__"))]
-
-
-def test_the_launchpad_shows_no_docstring(defs: dg.Definitions) -> None:
-    """They are for programmers, in English; the fields say what they are for."""
-    described = [
-        (job.name, node.name)
-        for job in defs.resolve_all_job_defs()
-        for node in job.all_node_defs
-        if isinstance(node, dg.OpDefinition) and node.config_schema.description
-    ]
-    assert described == []
 
 
 def test_the_definitions_hold_together(defs: dg.Definitions) -> None:
@@ -194,16 +153,6 @@ def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:
     assert "fulltext" in configured.configurations, "it searches by words alone"
     asset = build_evaluation_asset(configured.configurations["fulltext"])
     assert asset.dependency_keys == {GOLDEN_DATASET, CHUNKS}
-
-
-def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:
-    """What is told names the file and the line, the models there are."""
-    (tmp_path / "propia.yaml").write_text(OWN.format(key="strategy", model="e5_smal"), "utf-8")
-    configurations = read_configured(load_settings(rag_configurations=tmp_path)).configurations
-    (problem,) = configurations.problems
-    assert problem.startswith(f"{tmp_path / 'propia.yaml'}: línea 7: retrieval.model: «e5_smal» no")
-    assert problem.endswith(f"{MODEL_CHOICES}")
-    assert "propia" not in configurations
 
 
 def test_two_settings_have_their_own_definitions_in_one_process() -> None:

@@ -16,9 +16,7 @@ from dagster_project import (
     GOLDEN,
     NOTES,
     PROMOTED,
-    QUIET,
     Project,
-    definitions,
     evaluation,
     failure_texts,
     materialised,
@@ -29,7 +27,7 @@ from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 
 from rag_assets.configured import read_configured
 from rag_resources.application import open_application
-from rag_resources.core.configuration import RetrievalConfig, with_overrides
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
@@ -201,28 +199,3 @@ def test_edited_questions_are_caught_and_not_taken_for_a_regression(serving: Pro
     counts = [said.metadata[label(field)].value for field in ("queries", "lost")]
     assert counts == [len(kept), 0]
     assert shown(said, "changes").splitlines()[2].startswith("| conjunto de preguntas |")
-
-
-def test_the_job_compares_two_evaluations(serving: Project) -> None:
-    evaluate_candidate(with_overrides(RAPIDA, {"top_k": {"final": 3}}))
-    first, last = (
-        row[0]
-        for row in serving.query("SELECT id::text FROM evaluation_results ORDER BY created_at")
-    )
-    config = {"before": first[:8], "after": last[:8]}
-    result = (
-        definitions()
-        .resolve_job_def("compare")
-        .execute_in_process(
-            instance=serving.instance,
-            run_config={**QUIET, "ops": {"compare_evaluations": {"config": config}}},
-        )
-    )
-    [output] = [
-        event.event_specific_data.metadata
-        for event in result.get_step_success_events()
-        for event in result.events_for_node("compare_evaluations")
-        if event.event_type_value == "STEP_OUTPUT"
-    ]
-    assert "| top_k.final | 5 | 3 |" in str(output[label("changes")].value)
-    assert "Hit_Rate@10" in str(output[label("comparison")].value)

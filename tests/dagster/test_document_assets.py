@@ -1,6 +1,5 @@
 """The assets of documents over a folder with a good, an encrypted, a damaged and a scanned file."""
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,13 +11,10 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import document_errors, extraction_loss
 from rag_assets.ingestion.assets import build_notes_asset
-from rag_assets.main_job_console import tell_documents
-from rag_resources.application.documents import MonthCount
 from rag_resources.documents.readers import reader_of
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings, load_settings
-from rag_resources.store.document_list import UnreadDocument
 from tests.command_line import isolate
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 
@@ -140,50 +136,3 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     assert loss_of(after).severity == dg.AssetCheckSeverity.WARN
     assert metadata(after, "notes")["inserted"] == 1
     assert metadata(after, "notes")["sections_deleted"] == 0
-
-
-def test_without_a_source_the_assets_do_nothing(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DOCUMENTS_SOURCE")
-    monkeypatch.delenv("FILES_URL")
-    result = materialize(load_settings())
-    assert result.success
-    assert metadata(result, "documents")["documents"] == 0
-    assert metadata(result, "document_pages")["documents"] == 0
-
-
-def test_the_main_job_says_how_many_documents_could_be_read(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    none, three = MonthCount({}, 0, 0, {}), MonthCount({"completed": 3}, 9, 0, {})
-    some = MonthCount({"completed": 3, "failed": 2}, 9, 0, {})
-    assert tell_documents(none, [], 0, None) == 0
-    assert tell_documents(three, [], 0, "/actas") == 0
-    assert capsys.readouterr() == (
-        _("Documents: {documents}. Which they are, and how: “rag document list”.").format(
-            documents=3
-        )
-        + "\n",
-        "",
-    )
-    unread = [UnreadDocument("roto.pdf", "Está dañado.")]
-    failed = tell_documents(some, unread, 0, "/actas")
-    told = capsys.readouterr()
-    assert failed == 2
-    assert re.search(r"roto\.pdf +Está dañado\.", told.out)
-    assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")
-    assert tell_documents(three, [], 1, "/actas") == 0
-    assert (
-        _(
-            "Documents whose file is gone: {count}. They are kept and still found; “rag document "
-            "list” says which they are, and “rag document delete DOCUMENT” deletes one."
-        ).format(count=1)
-        in capsys.readouterr().err
-    )
-    assert tell_documents(none, [], 0, "https://ana:clave@example.org/actas") == 0
-    told_none = _(
-        "There are no documents: DOCUMENTS_SOURCE ({source}) has none that is read. "
-        "docs/documents.md says which formats are."
-    ).format(source="https://example.org/actas")
-    assert capsys.readouterr().err == f"{told_none}\n"

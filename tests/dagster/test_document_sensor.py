@@ -1,6 +1,5 @@
 """The sensor of documents, tick by tick."""
 
-import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -116,14 +115,3 @@ def test_what_a_run_over_all_months_has_read_is_not_read_again(
     assert new_documents.tick() == unchanged
     new_documents.write("carta.txt", "Una carta nueva.")
     assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
-
-
-def test_a_folder_that_is_gone_or_not_set_is_skipped(
-    new_documents: NewDocuments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.rmtree(new_documents.folder)
-    assert new_documents.tick() == _(
-        "The folder of documents {path} does not exist or cannot be read. Check DOCUMENTS_SOURCE."
-    ).format(path=new_documents.folder)
-    monkeypatch.delenv("DOCUMENTS_SOURCE")
-    assert new_documents.tick() == _("There are no documents: DOCUMENTS_SOURCE is not set.")

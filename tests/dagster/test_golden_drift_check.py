@@ -1,34 +1,9 @@
 """The drift check of the questions, and the questions that an import deletes."""
 
-import dagster as dg
 import pytest
-from dagster_project import GOLDEN, Project, evaluation, failure_texts, materialised
+from dagster_project import GOLDEN, Project, materialised
 
-from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
-
-
-def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> None:
-    """Until then there is nothing to look at; it warns in the run of the questions too."""
-    assert indexed.check(GOLDEN, "golden_drift").passed
-    question = indexed.corpus.questions()[0]
-    indexed.query(
-        "UPDATE notes SET content = content || ' Y algo más.' WHERE external_id = %s",
-        question["relevantNotes"][0],
-    )
-    result = indexed.run(GOLDEN)
-    assert result.success, failure_texts(result)
-    said = evaluation(result, GOLDEN, "golden_drift")
-    assert (said.passed, said.severity, said.blocking) == (
-        False,
-        dg.AssetCheckSeverity.WARN,
-        False,
-    )
-    assert said.metadata[label("notes_edited")].value >= 1
-    findings = str(said.metadata[label("findings")].value)
-    assert f"«{question['query']}»" in findings
-    ((own,),) = indexed.query("SELECT id FROM golden_dataset WHERE query = %s", question["query"])
-    assert f"«rag golden update {own} --reviewed»" in findings
 
 
 def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(

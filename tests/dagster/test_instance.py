@@ -5,14 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
-import psycopg
 import pytest
-from dagster_project import QUIET, Project, definitions, environment
+from dagster_project import Project, environment
 
 from rag_assets.instance import prepare
-from rag_assets.main_job import main_job
-from rag_resources.application import open_application
-from rag_resources.core.errors import DatabaseError, SchemaMismatchError
+from rag_resources.core.errors import SchemaMismatchError
 from rag_resources.database.schema import schema_version
 from rag_resources.languages.messages import _
 from rag_resources.packaged import product_version
@@ -84,42 +81,3 @@ def test_the_ui_migrates_nothing_and_the_main_job_does(
         ).format(expected=schema_version())
         prepare(load_settings(), migrating=True)
         prepare(load_settings())
-
-
-def test_a_run_that_finds_a_newer_schema_says_so(project: Project) -> None:
-    """The run fails before its first step, and its log has both versions."""
-    said = become_newer(project)
-    result = (
-        definitions()
-        .resolve_job_def("purge_expired")
-        .execute_in_process(instance=project.instance, raise_on_error=False, run_config=QUIET)
-    )
-    assert not result.success
-    log = "\n".join(
-        str(entry.dagster_event.event_specific_data)
-        for entry in project.instance.all_logs(result.run_id)
-        if entry.dagster_event
-    )
-    assert said in log
-
-
-def test_a_full_disk_under_dagsters_own_tables_is_called_that(project: Project) -> None:
-    """PostgreSQL refuses a row as it does on a full disk."""
-    url = load_settings().dagster_pg_url.get_secret_value().replace("+psycopg2", "")
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            "CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END$$"
-        )
-        connection.execute(
-            "CREATE TRIGGER is_full BEFORE INSERT ON runs EXECUTE FUNCTION is_full()"
-        )
-    settings = load_settings()
-    with open_application(settings) as application:
-        source = application.notes.source_to_read()
-    with pytest.raises(DatabaseError) as told:
-        main_job(settings, source)
-    assert told.value.message == _(
-        "The disk of the database is full. What is stored is safe: free some space and repeat the "
-        "command."
-    )

@@ -5,10 +5,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
+from dagster_project import QUIET, Project, definitions, failure_texts
 
 from rag_resources.core.markdown import plain
-from rag_resources.languages import messages
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 
@@ -115,14 +114,6 @@ def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -
     assert all(f"| [{name}](/assets" in row for name, row in zip(names, rows[2:], strict=True))
 
 
-def test_without_a_configuration_the_promoted_one_answers(indexed: Project) -> None:
-    """The launchpad's defaults are those of what serves."""
-    assert indexed.run(CANDIDATE, dg.AssetKey("promoted_config")).success
-    result = ask(indexed, question=QUESTION)
-    assert result.success, failure_texts(result)
-    assert output_metadata(result)[label("model")].value == "use_multilingual"
-
-
 def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
     """Fields at any depth; only notes that meet every condition are searched."""
     result = ask(
@@ -148,71 +139,6 @@ def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
     assert 0 < len(rows) <= 4
     assert all(" feb 2025 |" in row and "reordenación" in row for row in rows)
     assert (metadata[label("degraded")].value, metadata[label("messages")].value) == ("–", "–")
-
-
-def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
-    """Before the first promotion `hybrid_windows` serves, whose model has no vectors here."""
-    result = ask(indexed, question=QUESTION)
-    assert result.success, failure_texts(result)
-    metadata = output_metadata(result)
-    assert metadata[label("configuration")].value == "hybrid_windows"
-    assert metadata[label("degraded")].value == "búsqueda semántica, búsqueda en ventanas"
-    assert str(metadata[label("messages")].value).splitlines() == [
-        _("Semantic search is unavailable, using keyword search"),
-        _(
-            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-            "asset embeddings/{model} (if it does not exist, first add the model to "
-            "EMBEDDING_MODELS and restart) or choose another configuration."
-        ).format(model="e5_small"),
-    ]
-    rows = str(metadata[label("results")].value).splitlines()[2:]
-    assert len(rows) == 5
-    assert all(row.endswith("| fulltext |") for row in rows)
-
-
-def test_an_answer_is_in_the_language_that_the_launchpad_asks_for(indexed: Project) -> None:
-    for __ in range(5):  # On a busy machine there may be no time left to re-rank.
-        result = ask(indexed, question=QUESTION, language="fr", strategy="hybrid+rerank")
-        assert result.success, failure_texts(result)
-        metadata = output_metadata(result)
-        if "reordenación" not in str(metadata[label("degraded")].value):
-            break
-    rows = str(metadata[label("results")].value).splitlines()
-    assert rows[0] == "| # | score | date | titre | passage | méthode |"
-    assert "reclassement" in rows[2]
-    answer = metadata[label("response")].value
-    assert isinstance(answer, dict)
-    assert str(metadata[label("messages")].value).splitlines() == answer["messages"]
-    assert answer["messages"][0].startswith("Recherche sémantique indisponible")
-    refused = ask(indexed, question="  ", language="en")
-    assert "The question is empty." in failure_texts(refused)
-
-
-def test_an_operator_who_reads_english_is_told_in_english(
-    indexed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The question is read in `ANSWER_LANGUAGE` all the same; a language of the call goes first."""
-    monkeypatch.setattr(messages, "operators", lambda: "en")
-    metadata = output_metadata(ask(indexed, question=QUESTION))
-    assert str(metadata[label("results")].value).startswith("| # | score | date | title |")
-    assert str(metadata[label("confidence")].value).startswith("Confidence not calibrated")
-    answer = answered(indexed, question=QUESTION)
-    assert "**Sources**" in str(answer[label("answer")].value)
-    assert str(answer[label("confidence")].value).startswith("Not calibrated, so that ")
-    french = output_metadata(ask(indexed, question=QUESTION, language="fr"))
-    assert str(french[label("results")].value).startswith("| # | score | date | titre |")
-
-
-def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project) -> None:
-    """Its text is the user's, and the metadata names the stages."""
-    indexed.query("ALTER TABLE chunks RENAME TO gone")
-    result = ask(indexed, question=QUESTION, configuration="hybrid_use")
-    assert not result.success
-    assert failure_texts(result) == _("No results could be retrieved. Please try again.")
-    (failure,) = result.get_step_failure_events()
-    told = failure.step_failure_data.user_failure_data
-    assert told is not None
-    assert told.metadata[label("degraded")].value == "búsqueda semántica, búsqueda de palabras"
 
 
 def test_a_database_that_is_down_is_told_in_words(
@@ -268,15 +194,6 @@ def test_a_question_that_cannot_be_asked_fails_in_words(
     assert not result.success
     texts = failure_texts(result)
     assert [text for text in said if text not in texts] == []
-
-
-def test_the_launchpad_opens_with_an_example() -> None:
-    """A question that can be run as it is, and that overrides nothing of a configuration."""
-    default = definitions().resolve_job_def("retrieve").run_config
-    assert default is not None
-    asked = default["ops"]["retrieve_passages"]["config"]
-    assert asked["question"] == _("¿qué pasó con la insulina durante el apagón?")
-    assert not any(value for field, value in asked.items() if field != "question")
 
 
 def test_the_nightly_evaluation_asks_for_a_run(project: Project) -> None:

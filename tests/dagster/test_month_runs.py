@@ -1,13 +1,11 @@
 """One run over a range of months: counts per month, and a bad month fails alone."""
 
 import logging
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import dagster as dg
 import pytest
-import yaml
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -20,13 +18,9 @@ from dagster_project import (
     materialised,
 )
 
-import rag_assets
 from rag_assets import main_job
 from rag_assets.code_location import build_defs
-from rag_assets.runs import progress
-from rag_assets.runs.liveness import RUN_LOCK
-from rag_assets.runs.origin import LOCATION, MODULE, ORIGIN_TAGS
-from rag_assets.runs.partitions import month_window, monthly
+from rag_assets.runs.partitions import monthly
 from rag_resources.core.errors import RagError
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
@@ -110,82 +104,6 @@ def test_a_bad_month_fails_alone(project: Project) -> None:
     assert project.instance.get_materialized_partitions(CHUNKS) == set(MONTHS)
 
 
-def test_an_unforeseen_error_costs_its_own_month_only(project: Project) -> None:
-    """An error that is none of ours fails its month as well, and is named with its kind."""
-    assert project.run(NOTES, months=MONTHS).success
-    refuse_chunks_of(project, project.note_id("2025-03-14-cuarenta"), "inesperado", code="0A000")
-    failed = project.run(CHUNKS, months=MONTHS)
-    assert not failed.success
-    assert sorted(materialised(failed, CHUNKS)) == [MONTHS[0], MONTHS[1], MONTHS[3]]
-    assert "2025-03: FeatureNotSupported: inesperado" in failure_texts(failed)
-    assert project.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
-    assert not main_job.failed_for_notes_only(project.instance, failed)
-
-
-def test_what_fails_after_the_months_leaves_them_done(project: Project) -> None:
-    """The run fails and says so."""
-    assert project.run(NOTES, months=MONTHS).success
-    refuse_rows(project, "lexeme_statistics", "sin sitio", code="P0001")
-    failed = project.run(CHUNKS, months=MONTHS)
-    assert not failed.success
-    assert sorted(materialised(failed, CHUNKS)) == list(MONTHS)
-    reason = _("What comes after the months could not be done: {reason}").format(
-        reason="RaiseException: sin sitio"
-    )
-    assert reason in failure_texts(failed)
-    assert not main_job.failed_for_notes_only(project.instance, failed)
-
-
-def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
-    """Months after the loss are not tried, and the final step does not hide the error."""
-    assert project.run(NOTES, months=MONTHS).success
-    project.query(
-        "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " PERFORM pg_terminate_backend(pg_backend_pid()); RETURN new; END $$"
-    )
-    project.query("CREATE TRIGGER cut BEFORE INSERT ON chunks EXECUTE FUNCTION cut()")
-    failed = project.run(CHUNKS, months=MONTHS)
-    assert not materialised(failed, CHUNKS)
-    assert failure_texts(failed).count(_("Connection error. Please try again later.")) == len(
-        MONTHS
-    )
-    assert set(observed(failed, CHUNKS)) == set(MONTHS)
-
-
-def test_a_long_month_says_how_far_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is logged after each batch here, with real counts up to the end of the month."""
-    monkeypatch.setattr(progress, "TOLD_EVERY_S", 0.0)
-    result = project.run(*ALL, months=MONTHS[:1])
-    assert result.success, failure_texts(result)
-    told = [entry.user_message for entry in project.instance.all_logs(result.run_id)]
-    count = materialised(result, CHUNKS)[MONTHS[0]]["migrated"]
-    lines = [line for line in told if line.startswith(f"2025-01: {count} de {count} notas, ")]
-    assert len(lines) == 3
-    assert sum(line.startswith("2025-01: terminado en ") for line in told) == len(ALL)
-
-
-def test_the_rest_of_a_month_is_foretold_from_what_is_done(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Seldom, and in the words and figures of Spanish."""
-    clock = iter([0.0, 10.0, 20.0, 30.0, 2000.0, 40_000.0])
-    left = iter([4_800, 300, 47_000])
-    month = progress.MonthProgress(
-        logging.getLogger("run"),
-        month_window("2025-03-01"),
-        lambda: next(left),
-        clock=lambda: next(clock),
-    )
-    with caplog.at_level(logging.INFO, "run"):
-        for notes in (600, 600, 600, 200, 38_000):
-            month(notes)
-    assert caplog.messages == [
-        "2025-03: 1.200 de 6.000 notas, 60 notas/s, quedan unos 80 s",
-        "2025-03: 2.000 de 2.300 notas, 1,0 notas/s, quedan unos 5 min",
-        "2025-03: 40.000 de 87.000 notas, 1,0 notas/s, quedan unos 13 h 3 min",
-    ]
-
-
 def test_statistics_a_killed_run_left_behind_are_made_up_for(indexed: Project) -> None:
     """A run that finds nothing to chunk still refreshes statistics that count other chunks."""
     indexed.query("DELETE FROM lexeme_statistics")
@@ -265,15 +183,6 @@ def test_a_source_that_is_gone_fails_the_run_in_words(
     assert reason in told.value.message
 
 
-def test_a_source_that_is_not_set_leaves_the_notes_to_others(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NOTES_SOURCE", "")
-    result = project.run(NOTES, months=MONTHS)
-    assert result.success
-    assert materialised(result, NOTES)[MONTHS[0]]["inserted"] == 0
-
-
 def observed(
     result: dg.ExecuteInProcessResult, key: dg.AssetKey
 ) -> dict[str | None, dict[str, Any]]:
@@ -301,18 +210,3 @@ def refuse_rows(project: Project, table: str, reason: str, *, code: str, when: s
         f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW {when}"
         " EXECUTE FUNCTION refuse()"
     )
-
-
-def test_runs_of_the_main_job_are_shown_as_those_of_the_code_location(project: Project) -> None:
-    """On the page of their job, and on the timeline; their state and their other tags stay."""
-    settings = load_settings()
-    main_job._Runs(build_defs(settings), settings, project.instance).months("ingest")
-    (record,) = project.instance.get_run_records(dg.RunsFilter(tags=dict(ORIGIN_TAGS)))
-    run = record.dagster_run
-    assert (run.is_success, run.tags[RUN_LOCK]) == (True, run.run_id)
-    assert run.remote_job_origin
-    assert run.remote_job_origin.job_name == "ingest"
-    workspace = yaml.safe_load((Path(rag_assets.__file__).parent / "workspace.yaml").read_text())
-    ((_, location),) = workspace["load_from"][0].items()
-    assert location == {"module_name": MODULE, "location_name": LOCATION}
-    assert run.remote_job_origin.location_name == LOCATION

@@ -187,32 +187,6 @@ def test_history_is_told_in_order_a_part_each_tick(
     assert sensor.tick() == []
 
 
-def test_what_is_told_late_or_was_disturbed_is_not_plotted(
-    indexed: Project, application: Application, sensor: Sensor
-) -> None:
-    """A plot shows an observation at the time at which it is told, and no doubt about its figures.
-
-    The first of three was made before a run's evaluation, the second after it and disturbed.
-    """
-    evaluate(application)
-    assert indexed.run(CANDIDATE).success
-    disturbed = evaluate(application)
-    evaluate(application)
-    with psycopg.connect(indexed.database_url) as connection:
-        connection.execute("SET LOCAL session_replication_role = replica")
-        connection.execute(
-            "UPDATE evaluation_results SET degraded_queries = 1 WHERE id = %s", [disturbed]
-        )
-    sensor.tick()
-    told = observed(indexed, CANDIDATE)
-    assert [isinstance(item["mrr"], float) for item in told] == [False, False, True]
-    assert [isinstance(item["total_queries"], int) for item in told] == [False, False, True]
-    records = indexed.instance.fetch_observations(CANDIDATE, limit=100).records
-    said = [str(record.event_log_entry.asset_observation.description) for record in records[::-1]]
-    assert ["gráficas" in item for item in said] == [True, True, False]
-    assert "perturbada" in said[1]
-
-
 def test_what_is_committed_late_is_not_passed_over(
     indexed: Project, application: Application, sensor: Sensor
 ) -> None:
@@ -227,21 +201,6 @@ def test_what_is_committed_late_is_not_passed_over(
     sensor.tick()
     told = [item["evaluation_id"] for item in observed(indexed, CANDIDATE)]
     assert (len(told), told[-1]) == (2, made)
-
-
-def test_a_configuration_without_an_asset_is_passed_over(
-    indexed: Project,
-    application: Application,
-    sensor: Sensor,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """No asset is invented for it, and the next tick does not read it again."""
-    evaluate(application)
-    monkeypatch.setenv("RAG_CONFIGURATIONS", "")
-    assert sensor.tick() == []
-    assert sensor.cursor
-    assert sensor.tick() == []
-    assert not observed(indexed, CANDIDATE)
 
 
 def test_nothing_told_here_promotes_by_itself(

@@ -1,6 +1,5 @@
 """A person's notes and the sample are never mixed unasked, by any command and settings."""
 
-import json
 import os
 import pty
 import subprocess
@@ -9,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
-import psycopg
 import pytest
 from dagster_project import (
     GOLDEN,
@@ -32,7 +30,6 @@ from rag_resources.settings import Settings, load_settings
 from tests.databases import cloned
 
 SAMPLE_NOTES = len(list((SAMPLE / "notes").rglob("*.md")))
-SAMPLE_QUESTIONS = len(json.loads((SAMPLE / "golden.json").read_text("utf-8"))["entries"])
 UNNAMED = ("NOTES_SOURCE", "GOLDEN_SOURCE")
 
 
@@ -98,14 +95,6 @@ def answered(arguments: Sequence[str], answer: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("asset", [NOTES, GOLDEN], ids=["notes", "golden"])
-def test_a_forgetful_shell_changes_nothing(own: Project, asset: dg.AssetKey) -> None:
-    before = contents(own)
-    result = own.run(asset, months=MONTHS if asset == NOTES else ())
-    assert result.success, failure_texts(result)
-    assert contents(own) == before
-
-
-@pytest.mark.parametrize("asset", [NOTES, GOLDEN], ids=["notes", "golden"])
 def test_the_assets_refuse_what_the_main_job_refuses(
     own: Project, asset: dg.AssetKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,22 +133,6 @@ def test_own_notes_get_no_sample_from_a_shell_that_names_no_source(
         "source is read, not even the sample. Set NOTES_SOURCE if you want yours to be read."
     ).format(sources=sources)
     assert contents(own) == before
-
-
-def test_the_sample_comes_among_own_notes_when_asked(own: Project) -> None:
-    """Under its own source; its questions are added, and no other goes."""
-    before = contents(own)
-    questions = len(own.corpus.questions())
-    for asset in ("notes", "golden_dataset"):
-        config = {"ops": {asset: {"config": {"sample": True}}}}
-        key = dg.AssetKey(asset)
-        every_month = ("2024-11-01", "2026-10-01") if key == NOTES else ()
-        result = own.run(key, months=every_month, run_config=config)
-        assert result.success, failure_texts(result)
-    assert by_source(own)["sample"] == SAMPLE_NOTES
-    assert set(before) <= set(contents(own))
-    (count,) = own.query("SELECT count(*) FROM golden_dataset")[0]
-    assert count > questions
 
 
 def test_a_person_at_a_terminal_is_asked(own: Project, tmp_path: Path) -> None:
@@ -249,31 +222,3 @@ def test_own_notes_do_not_come_into_the_samples_database(
     accepted = command("rag_resources.cli", "ingest", str(folder), "--yes")
     assert accepted.returncode == 0, accepted.stderr
     assert by_source(sample) == {"sample": SAMPLE_NOTES, "notes": 1}
-
-
-def test_the_samples_own_folder_is_the_sample_by_any_name(own: Project) -> None:
-    """Named as a path it does not come among other notes either."""
-    before = contents(own)
-    done = command("rag_resources.cli", "ingest", str(SAMPLE / "notes"))
-    assert done.returncode == 2
-    assert contents(own) == before
-
-
-def test_nothing_named_and_nothing_there_is_the_sample(
-    server: EmbeddedServer, template_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And stays so, until notes or questions of another source are there."""
-    monkeypatch.chdir(tmp_path)
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    settings = load_settings(rag_home=tmp_path)
-    with cloned(server, template_database) as (database,):
-        url = server.dsn(database)
-        with open_application(load_settings(database_url=url)) as application:
-            for __ in range(2):
-                source = source_to_read(application.database, settings)
-                assert (source.notes, source.name) == (SAMPLE / "notes", "sample")
-            with psycopg.connect(url) as connection:
-                connection.execute("INSERT INTO notes (content) VALUES ('Mía.')")
-            source = source_to_read(application.database, settings)
-            assert (source.notes, source.name) == (None, "notes")

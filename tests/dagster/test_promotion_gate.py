@@ -10,12 +10,9 @@ import dagster as dg
 import pytest
 from dagster_project import (
     CANDIDATE,
-    CHUNKS,
     CONFIGURATIONS,
-    EMBEDDINGS,
     FILLER,
     GOLDEN,
-    MONTHS,
     PROMOTED,
     QUIET,
     REFERENCE,
@@ -122,29 +119,6 @@ def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
     assert not promotions(failing)
 
 
-def test_what_a_person_reports_as_done_promotes_nothing(failing: Project) -> None:
-    """As the buttons of the UI do: a check that passed, an evaluation and a promotion."""
-    assert failing.run(CANDIDATE).success
-    passed = dg.AssetCheckEvaluation(
-        asset_key=CANDIDATE, check_name="hit_rate_gate", passed=True, metadata={}
-    )
-    for event in (passed, dg.AssetMaterialization(CANDIDATE), dg.AssetMaterialization(PROMOTED)):
-        failing.instance.report_runless_asset_event(event)
-    assert REFUSED in failure_texts(failing.run(PROMOTED))
-    assert not promotions(failing)
-
-
-def test_a_failing_reference_only_warns(failing: Project) -> None:
-    """The run goes on: a reference is there to compare with."""
-    result = failing.run(REFERENCE)
-    assert result.success, failure_texts(result)
-    said = evaluation(result, REFERENCE, "hit_rate_gate")
-    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
-    wanted = {"ops": {"promoted_config": {"config": {"configuration": "baseline"}}}}
-    refused = failing.run(PROMOTED, run_config=wanted)
-    assert "«baseline» no se puede promover: es una referencia" in failure_texts(refused)
-
-
 def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) -> None:
     """A row per evaluation promoted; what is stale is measured again by the promotion itself."""
     assert "aún no se ha evaluado" in failure_texts(indexed.run(PROMOTED))
@@ -210,25 +184,3 @@ def test_a_copy_that_serves_less_is_not_promoted(
     said = indexed.check(evaluated, "no_regression")
     assert not said.passed
     assert "es peor" in said.metadata[label("served_state")].value
-
-
-def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: Project) -> None:
-    """Rolled back, resumed, half backfilled: the promotion measures again, and refuses by that.
-
-    What serves since the rollback was never evaluated, and is measured first.
-    """
-    assert indexed.run(CANDIDATE, PROMOTED).success
-    passed = promotions(indexed)
-    job(indexed, "rollback_immediate", "drop_migration", reason="Prueba.", confirm="borrar")
-    job(indexed, "resume_migration", "lift_hold", reason="Prueba.")
-    assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS[2:]).success
-    # Nor by a provisional chunk: half of the index is missing.
-    indexed.query("DELETE FROM chunks WHERE id = note_id")
-    before = indexed.query("SELECT max(hit_rate_at_10), count(*) FROM evaluation_results")
-    refused = indexed.run(PROMOTED, run_config=NAMED)
-    assert promotions(indexed)[: len(passed)] == passed
-    assert promotions(indexed)[len(passed) :] == [("baseline",)]
-    rates = indexed.query("SELECT hit_rate_at_10 FROM evaluation_results ORDER BY created_at")
-    assert len(rates) == before[0][1] + 2
-    assert rates[-1][0] < 0.85 <= before[0][0]
-    assert f"rapida: no pasa el control, Hit_Rate@10 = {rates[-1][0]:.3f}" in failure_texts(refused)

@@ -27,21 +27,3 @@ def test_missed_questions_are_named() -> None:
         _("{shown} are shown; all with “rag evaluate NAME --no-store --json”.").format(shown=20)
         not in missed
     )
-
-
-def test_a_long_list_is_cut_and_says_so() -> None:
-    told = question_metadata([outcome(f"¿{number}?", OTHER) for number in range(21)])
-    said = str(told["missed"].value)
-    assert said.startswith(
-        _("Without a relevant note among the first ten: {count}.").format(count=21)
-    )
-    assert "¿19?" in said
-    assert "¿20?" not in said
-    assert said.endswith(
-        _("{shown} are shown; all with “rag evaluate NAME --no-store --json”.").format(shown=20)
-    )
-
-
-def test_nothing_is_named_if_all_is_well_or_no_answer_came() -> None:
-    assert question_metadata([outcome("¿Fallo?", error="sin conexión")]) == {}
-    assert question_metadata([]) == {}

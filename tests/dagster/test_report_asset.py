@@ -9,24 +9,12 @@ from dagster_project import Project, materialised
 from rag_resources.configurations import load_configurations
 from rag_resources.core.golden import golden_hash
 from rag_resources.database.pool import Database
-from rag_resources.languages.labels import label
-from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
 
 REPORT = dg.AssetKey("evaluation_report")
 RELEVANT, OTHER = (note_id("default", "notes", name) for name in ("a", "b"))
-
-
-def test_before_the_first_evaluation_there_is_a_page(project: Project) -> None:
-    result = project.run(REPORT)
-    assert result.success
-    shown = materialised(result, REPORT)[None]
-    told = {"report", "configurations", "comparison"}
-    assert set(shown) == {label(field) for field in told}
-    assert shown["comparison"] == _("There are no evaluations yet.")
-    assert _("There are no evaluations yet.") in Path(shown["report"]).read_text("utf-8")
 
 
 def test_it_shows_numbers_and_a_table(project: Project) -> None:

@@ -84,12 +84,3 @@ def test_a_model_is_retired_once_it_is_confirmed_and_nothing_names_it(
     assert again.success, failure_texts(again)
     told = output_metadata(again)
     assert (told["chunk_vectors"], told["note_vectors"], told["bytes"]) == (0, 0, 0)
-
-
-def test_a_model_that_never_was_is_refused(indexed: Project) -> None:
-    """With the names of those that were."""
-    unknown = _("Unknown embedding model: “{name}”. Available models: {known}").format(
-        name="otro", known=USED
-    )
-    for config in ({"model": "otro"}, {"model": "otro", "confirm": "otro"}):
-        assert unknown in failure_texts(retire(indexed, **config))

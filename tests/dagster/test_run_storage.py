@@ -10,42 +10,9 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.events import DagsterEvent
 from dagster._core.events.log import EventLogEntry
-from dagster_project import CHUNKS, MONTHS, NOTE_EMBEDDINGS, NOTES, Project, definitions
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from dagster_project import CHUNKS, Project, definitions
 
-from rag_assets.runs.storage import keep_connections
 from rag_resources.languages.messages import _
-
-
-def session(instance: dg.DagsterInstance) -> int:
-    """Return the server process that the run storage talks to."""
-    with instance.run_storage.connect() as connection:
-        return int(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
-
-
-def test_statements_share_a_connection_that_is_replaced_when_it_was_ended(
-    project: Project,
-) -> None:
-    """One statement fails: of a run whose database was restarted, which has lost its lock, too."""
-    with dg.DagsterInstance.get() as instance, dg.DagsterInstance.get() as other:
-        assert len({session(instance) for _ in range(3)}) == 3
-        keep_connections(instance)
-        (kept,) = {session(instance) for _ in range(3)}
-        with other.run_storage.connect() as connection:
-            connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": kept})
-        with pytest.raises(OperationalError):
-            session(instance)
-        assert session(instance) != kept
-        instance.run_storage.dispose()
-
-
-def test_the_history_of_a_check_has_one_entry_for_a_run_over_months(project: Project) -> None:
-    """Its result; Dagster plans one a month, which would all be shown as skipped."""
-    assert project.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, months=MONTHS).success
-    key = dg.AssetCheckKey(CHUNKS, "chunk_integrity")
-    history = project.instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
-    assert [entry.status.value for entry in history] == ["SUCCEEDED"]
 
 
 def test_the_latest_result_of_a_check_is_the_one_that_came_last(project: Project) -> None:

@@ -21,7 +21,6 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets import sensors
 from rag_assets.runs.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
 from rag_resources.application import open_application
@@ -87,12 +86,6 @@ def let_time_pass(project: Project) -> None:
         clock.touch()
 
 
-def test_files_are_ingested_once(project: Project, new_notes: NewFiles) -> None:
-    """The first tick requests the months of all files, the next one none."""
-    assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
-    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
-
-
 def test_a_note_that_was_restored_without_dagster_is_indexed(indexed: Project) -> None:
     """Once for each time that it waits, however often the sensor ticks."""
     waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
@@ -109,34 +102,6 @@ def test_a_note_that_was_restored_without_dagster_is_indexed(indexed: Project) -
         assert waiting.tick() == _("There is nothing to do.")
         assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
         assert waiting.tick() == _("There is nothing to do.")
-
-
-def test_a_note_restored_again_right_after_it_was_indexed_is_indexed_again(
-    indexed: Project,
-) -> None:
-    """Runs were going on at every tick since, so that the sensor has requested nothing."""
-    waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
-    let_half_a_minute_pass(indexed)
-    [(name, month)] = indexed.query(
-        "SELECT external_id, to_char(created_at, 'YYYY-MM-01') FROM notes ORDER BY id LIMIT 1"
-    )
-
-    def restore() -> None:
-        with open_application(load_settings()) as application:
-            application.notes.delete([application.notes.find(name).note_id])
-            application.notes.restore([name])
-
-    restore()
-    assert waiting.tick() == [(month, month)]
-    going_on = dg.DagsterRun(job_name="otro", status=dg.DagsterRunStatus.STARTED)
-    indexed.instance.add_run(going_on)
-    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
-    assert indexed.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS, months=[month]).success
-    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
-    restore()
-    assert waiting.tick() == _("Runs are going on, and may be indexing the notes that wait.")
-    indexed.instance.delete_run(going_on.run_id)
-    assert waiting.tick() == [(month, month)]
 
 
 def test_a_note_that_was_chunked_while_its_month_was_embedded_is_embedded(
@@ -195,84 +160,6 @@ def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: N
     month = materialised(project.run(NOTES, months=MONTHS[2:3]), NOTES)[MONTHS[2]]
     assert month["inserted"] > 0
     assert project.note_id("movida")
-
-
-def test_another_source_begins_anew(
-    project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also one that is older than what was seen, in another place or in the same."""
-    other = project.corpus.golden.parent / "otra"
-    other.mkdir()
-    (other / "una.md").write_text("---\ncreated_at: 2025-02-10\n---\nDe otro sitio.", "utf-8")
-    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
-    new_notes.tick()
-    monkeypatch.setenv("NOTES_SOURCE", str(other))
-    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
-    monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes))
-    assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
-    shutil.rmtree(project.corpus.notes)
-    other.rename(project.corpus.notes)
-    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
-
-
-def test_much_that_is_new_asks_for_all_months_unread(
-    project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tick has a minute."""
-    monkeypatch.setattr(sensors, "READ_BYTES", 100)
-    known = monthly(load_settings()).get_partition_keys()
-    assert new_notes.tick() == [(known[0], known[-1])]
-    write(project, "corta.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
-    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
-
-
-def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewFiles) -> None:
-    """Its files are older than what was seen; a note written in it later is one note."""
-    outside = project.corpus.golden.parent / "enero"
-    (outside / "viejas").mkdir(parents=True)
-    for path, month in ((outside / "una.md", "01"), (outside / "viejas" / "otra.md", "02")):
-        path.write_text(f"---\ncreated_at: 2025-{month}-10\n---\nDe otro sitio.", "utf-8")
-    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
-    new_notes.tick()
-    let_time_pass(project)
-    outside.rename(project.corpus.notes / "enero")
-    assert new_notes.tick() == [(MONTHS[0], MONTHS[1])]
-    write(project, "enero/nueva.md", "---\ncreated_at: 2025-03-10\n---\nAlgo nuevo.")
-    assert new_notes.tick() == [(MONTHS[2], MONTHS[2])]
-    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "---\ncreated_at: 2019-02-10\n---\nDe antes de los meses.",
-        "---\ncreated_at: 2199-02-10\n---\nDel futuro.",
-        "---\ncreated_at: [\n---\nCon la cabecera rota.",
-        "",
-    ],
-    ids=["old", "future", "header", "empty"],
-)
-def test_what_belongs_to_no_month_goes_to_the_last(
-    project: Project, new_notes: NewFiles, text: str
-) -> None:
-    """Notes outside the partitions, and bad records, which that month's run names."""
-    new_notes.tick()
-    write(project, "rara.md", text)
-    last = monthly(load_settings()).get_partition_keys()[-1]
-    assert new_notes.tick() == [(last, last)]
-
-
-def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewFiles) -> None:
-    """Links to nowhere, folders named like notes, hidden files; another encoding is read."""
-    new_notes.tick()
-    (project.corpus.notes / "rota.md").symlink_to("no-existe.md")
-    (project.corpus.notes / "carpeta.md").mkdir()
-    write(project, ".oculta.md", "Un borrador del editor.")
-    assert new_notes.tick() == _("There is nothing to do.").format(path=project.corpus.notes)
-    bad = write(project, "latin.md", "")
-    bad.write_bytes("---\ncreated_at: 2025-02-02\n---\nañ".encode("latin-1"))
-    write(project, "buena.md", "---\ncreated_at: 2025-01-02\n---\nUna nota buena.")
-    assert new_notes.tick() == [(MONTHS[0], MONTHS[1])]
 
 
 def test_a_source_that_is_gone_or_not_set_is_skipped(

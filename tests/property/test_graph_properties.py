@@ -14,7 +14,7 @@ from rag_resources.core.graph_config import GraphConfig, relevance
 from rag_resources.core.query import Intent
 from rag_resources.core.types import Candidate
 from rag_resources.database.pool import Database
-from rag_resources.store.graph_search import HUB_CAP, LEVEL_CAP, graph_candidates
+from rag_resources.store.graph_search import graph_candidates
 from tests.corpus import Draft
 from tests.graph_corpus import GraphCorpus
 
@@ -185,64 +185,6 @@ def test_property_24_fewer_hops_are_strictly_more_relevant(
     scores = [relevance(hops, max_depth) for hops in range(max_depth + 1)]
     assert scores == sorted(set(scores), reverse=True)
     assert (scores[0], scores[-1]) == (1, 0.5)
-
-
-@one_database
-@given(edges, depths, st.integers(1, EVENTS))
-def test_enough_chunks_are_the_first_of_all(
-    events: Events, drawn: list[tuple[int, int, str]], depth: int, pool: int
-) -> None:
-    """No level is reached that cannot add to them, and nothing else changes."""
-    events.relate(drawn)
-    everything = list(events.follow(depth, depth).values())
-    assert list(events.follow(depth, depth, pool).values()) == everything[:pool]
-
-
-def test_of_a_level_with_many_events_the_first_by_id_are_reached(events: Events) -> None:
-    """So a hub of hubs costs no more than a level may; the order says which events those are."""
-    hubs, leaves = 10, HUB_CAP
-    assert hubs * leaves > LEVEL_CAP
-    with events.corpus.database.transaction() as connection:
-        connection.cursor().executemany(
-            "INSERT INTO entities (tenant_id, id, kind, key, name)"
-            " VALUES ('ana', %s, 'event', %s, 'hecho')",
-            [
-                (UUID(int=number), str(number))
-                for hub in range(hubs)
-                for number in (_hub(hub), *(_leaf(hub, leaf) for leaf in range(leaves)))
-            ],
-        )
-        connection.cursor().executemany(
-            "INSERT INTO relationships SELECT 'ana', gen_random_uuid(), %s, %s, 'CAUSES', 1, c.id,"
-            " c.note_id, 'dibujada', 0, 1, 0, 1, 0, 1, 'rules', '' FROM chunks AS c"
-            " WHERE c.id = %s",
-            [(events.ids[0], UUID(int=_hub(hub)), events.chunks[0]) for hub in range(hubs)]
-            + [
-                (UUID(int=_hub(hub)), UUID(int=_leaf(hub, leaf)), events.chunks[0])
-                for hub in range(hubs)
-                for leaf in range(leaves)
-            ],
-        )
-        # The first leaf and the last one are stated in a note each.
-        for chunk, leaf in ((1, _leaf(0, 0)), (2, _leaf(hubs - 1, leaves - 1))):
-            connection.execute(
-                "INSERT INTO relationships SELECT 'ana', gen_random_uuid(), %s, %s, 'CAUSES', 1,"
-                " c.id, c.note_id, 'propia', 0, 1, 0, 1, 0, 1, 'rules', '' FROM chunks AS c"
-                " WHERE c.id = %s",
-                (UUID(int=leaf), UUID(int=leaf), events.chunks[chunk]),
-            )
-    found = events.follow(2, 2)
-    assert found.keys() == {events.chunks[0], events.chunks[1]}
-    path = (events.ids[0], UUID(int=_hub(0)), UUID(int=_leaf(0, 0)))
-    assert found[events.chunks[1]].path == path
-
-
-def _hub(number: int) -> int:
-    return 1_000 + number
-
-
-def _leaf(hub: int, number: int) -> int:
-    return 1_000_000 + hub * HUB_CAP + number
 
 
 @given(st.integers(1, 6), st.floats(0, 1))

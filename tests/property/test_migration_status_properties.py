@@ -51,12 +51,6 @@ def test_the_parts_make_the_whole(found: list[MonthProgress]) -> None:
         assert (month.percent_migrated == 100) == (month.remaining == 0)
 
 
-@given(models())
-def test_a_model_has_some_share_of_the_chunks(model: ModelProgress) -> None:
-    assert 0 <= model.current_chunks <= model.chunks
-    assert 0 <= model.percent <= 100
-
-
 @given(st.lists(work(), max_size=30), months(), models())
 def test_a_time_left_is_of_work_left(
     done: list[EmbeddingWork], total: MonthProgress, model: ModelProgress
@@ -67,8 +61,3 @@ def test_a_time_left_is_of_work_left(
     assert left is None or 0 < left <= LONGEST_MINUTES
     if not total.remaining and not model.pending_chunks and model.state:
         assert left is None
-
-
-@given(st.lists(work(), min_size=1, max_size=30))
-def test_the_order_of_the_work_does_not_matter(done: list[EmbeddingWork]) -> None:
-    assert vectors_per_minute(done) == vectors_per_minute(done[::-1])

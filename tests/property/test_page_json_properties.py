@@ -67,29 +67,6 @@ def test_a_page_comes_back_as_it_was(item: Page | PageFailure) -> None:
     assert item_from_json(json.loads(json.dumps(item_to_json(item)))) == item
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(
-                st.sampled_from(["number", "text", "reason", "values", "blocks"]), inner
-            )
-        ),
-        max_leaves=12,
-    )
-)
-def test_what_is_no_page_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidParameterError):
-        raise_unless_failure(item_from_json(value))
-
-
-def raise_unless_failure(item: Page | PageFailure) -> None:
-    """A failure needs few fields, and chance may give them."""
-    assert isinstance(item, PageFailure)
-    raise InvalidParameterError("")
-
-
 @pytest.mark.parametrize(
     "change",
     [

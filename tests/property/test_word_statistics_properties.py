@@ -95,27 +95,3 @@ def change(corpus: Corpus, kind: str, notes: Sequence[object], text: str) -> Non
     else:
         with corpus.database.transaction() as connection:
             connection.execute(WRITES[kind], {"notes": list(notes), "text": text})
-
-
-def test_statistics_that_somebody_has_emptied_are_counted_anew(corpus: Corpus) -> None:
-    """As are those of a database that was filled before changes were noted."""
-    corpus.fill([Draft("La gata duerme."), Draft("El perro ladra.", tenant="blas")])
-    for damage in ("lexeme_occurrences = NULL", "chunk_count = 0"):
-        with corpus.database.transaction() as connection:
-            connection.execute("DELETE FROM lexeme_statistics")
-            connection.execute(f"UPDATE corpus_statistics SET {damage}")
-            refresh_statistics(connection)
-        assert corpus.fetch(STORED) == corpus.fetch(COUNTED)
-
-
-def test_what_is_written_while_they_are_refreshed_is_left_to_the_next_time(corpus: Corpus) -> None:
-    """A writer that has not committed is not waited for."""
-    corpus.fill([Draft("La gata duerme."), Draft("El perro ladra.")])
-    with corpus.database.transaction() as writer:
-        writer.execute("DELETE FROM chunks WHERE content LIKE '%gata%'")
-        with corpus.database.transaction() as connection:
-            refresh_statistics(connection)
-        assert ("ana", "gat", 1) in corpus.fetch(STORED)
-    with corpus.database.transaction() as connection:
-        refresh_statistics(connection)
-    assert corpus.fetch(STORED) == corpus.fetch(COUNTED)

@@ -1,9 +1,6 @@
 """Property 53: wording is not data. Also: what is stored of a text gives the text back."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +20,7 @@ from rag_resources.core.query import classify, decompose
 from rag_resources.core.types import Note
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.languages import messages
-from rag_resources.languages.messages import Text, _, catalogue, joined, restored, to_stored
+from rag_resources.languages.messages import Text, _, joined, restored, to_stored
 from rag_resources.prompts import prompts_version
 from tests.strategies import STORABLE, golden_entries, notes
 
@@ -73,29 +70,6 @@ def test_property_53_changing_the_wording_of_messages_changes_nothing_that_is_ke
     assert after == before
 
 
-def fixed_fingerprint() -> str:
-    """The fingerprint of one example."""
-    note = Note(UUID(int=7), "Título", "Una frase. Otra frase. " * 200, NOW)
-    return fingerprint(note, [], {UUID(int=1): False})
-
-
-def test_nothing_that_is_kept_took_its_words_at_import() -> None:
-    """A process in another language from its start."""
-    program = (
-        "from tests.property.test_wording_properties import fixed_fingerprint\n"
-        "print(fixed_fingerprint())"
-    )
-    child = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "RAG_LANG": "en"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert child.stdout.strip() == fixed_fingerprint()
-
-
 def values(texts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     plain = st.one_of(
         st.text(STORABLE, max_size=20),
@@ -132,10 +106,3 @@ def test_other_peoples_words_are_stored_as_they_are(words: str) -> None:
     assert "\\u0000" not in json.dumps(stored)
     if "\0" not in words and not any("\ud800" <= letter <= "\udfff" for letter in words):
         assert restored(stored) == words
-
-
-def test_a_sentence_that_is_gone_is_told_in_english() -> None:
-    """Of another version."""
-    assert "{value} is gone" not in catalogue("es")
-    stored = {"message": "{value} is gone", "values": {"value": "x"}}
-    assert restored(stored) == "x is gone"
