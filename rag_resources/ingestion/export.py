@@ -24,10 +24,9 @@ from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
 from rag_resources.files import PRIVATE, set_aside, write_atomically
-from rag_resources.ingestion.field_values import FieldValues
-from rag_resources.ingestion.jsonl import load_json
+from rag_resources.ingestion.records import storable_fields
+from rag_resources.ingestion.row_files import load_object, opened
 from rag_resources.ingestion.source_file import InvalidRecordError
-from rag_resources.ingestion.text_files import Line, numbered_lines
 from rag_resources.languages.messages import _
 from rag_resources.store.tombstones import Deletion
 
@@ -36,7 +35,6 @@ HEADER = b'{"export": {"version": 1}}\n'
 
 BATCH_LINES = 200
 BATCH_CHARS = 4_000_000
-MAX_LINE_CHARS = 1 << 28
 NAMED_REJECTIONS = 1_000
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -182,12 +180,12 @@ def read_export(
         DatabaseUnavailableError: The connection was lost; what was committed stays.
     """
     reading = ExportReading()
-    lines = numbered_lines(path, line_ends="\n", max_chars=MAX_LINE_CHARS)
-    for kind, rows in _batches(_rows(islice(lines, 1, None), path.name, reading)):
-        inserted = _insert(database, kind, rows, tenant=tenant)
-        reading.inserted[kind] += inserted
-        reading.present[kind] += len(rows) - inserted
-        progress(len(rows))
+    with opened(path, newline="\n") as lines:
+        for kind, rows in _batches(_rows(islice(lines, 1, None), path.name, reading)):
+            inserted = _insert(database, kind, rows, tenant=tenant)
+            reading.inserted[kind] += inserted
+            reading.present[kind] += len(rows) - inserted
+            progress(len(rows))
     return reading
 
 
@@ -205,35 +203,29 @@ def _insert(database: Database, kind: str, rows: list[_Row], *, tenant: str) -> 
 
 
 def _rows(
-    lines: Iterable[Line], name: str, reading: ExportReading
+    lines: Iterable[str], name: str, reading: ExportReading
 ) -> Iterator[tuple[str, _Row, int]]:
     """Yield kind, row and length of each line that can be read."""
-    for line in lines:
-        if is_blank(line.text) and not line.problem:
+    for number, line in enumerate(lines, start=2):
+        if is_blank(line):
             continue
         try:
-            kind, row = _parsed(line)
+            kind, row = _parsed(line, number)
         except InvalidRecordError as error:
             reading.rejected_count += 1
             if len(reading.rejected) < NAMED_REJECTIONS:
-                reading.rejected.append(error.rejected(f"{name}:{line.number}"))
+                reading.rejected.append(error.rejected(f"{name}:{number}"))
         else:
-            yield kind, row, len(line.text)
+            yield kind, row, len(line)
 
 
-def _parsed(line: Line) -> tuple[str, _Row]:
-    if line.problem:
-        raise InvalidRecordError(line.problem)
-    given = load_json(line.text, first_line=line.number)
-    if not isinstance(given, dict):
-        raise InvalidRecordError(
-            _("The line is not a JSON object: the fields, in braces, are missing.")
-        )
+def _parsed(line: str, number: int) -> tuple[str, _Row]:
+    given = load_object(line, number)
     kind, fields = next(iter(given.items()), ("", None))
     if len(given) != 1 or kind not in _ROWS or not isinstance(fields, dict):
         raise _not_exported(kind, fields)
     try:
-        return kind, _ROWS[kind].model_validate(FieldValues(fields).remaining)
+        return kind, _ROWS[kind].model_validate(storable_fields(fields))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

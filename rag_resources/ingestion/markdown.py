@@ -6,14 +6,16 @@ The meaning of the front matter's fields is decided in `records`.
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from rag_resources.core.encodings import decoded
+from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, unclosed
-from rag_resources.ingestion.field_values import folded_name
 from rag_resources.ingestion.programs import exported
 from rag_resources.ingestion.records import (
     ALIASES_FIELDS,
@@ -24,10 +26,15 @@ from rag_resources.ingestion.records import (
     TAGS_FIELDS,
     TITLE_FIELDS,
     build_note,
+    folded_name,
     title_of_file,
 )
-from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
-from rag_resources.ingestion.text_files import NUL, read_text
+from rag_resources.ingestion.source_file import (
+    InvalidRecordError,
+    SourceFile,
+    SourceOptions,
+    too_large,
+)
 from rag_resources.languages.messages import _
 
 MAX_FRONT_MATTER_CHARS = 64 * 1024
@@ -63,10 +70,9 @@ def read_markdown(
     """
     text = ""
     try:
-        text = read_text(file.path, max_bytes=options.max_note_bytes)
-        nul_characters = text.count(NUL)
+        text = _read(file.path, options.max_note_bytes)
         own = exported(text, file.path)
-        fields, content = own or split_front_matter(text.replace(NUL, ""))
+        fields, content = own or split_front_matter(text)
         if own and not content.strip() and not fields:
             return
         yield build_note(
@@ -77,11 +83,30 @@ def read_markdown(
             content=_without_last_line_end(content),
             default_id=file.name_without_suffix,
             default_title=title_of_file(file.name_without_suffix),
-            nul_characters=nul_characters,
         )
     except InvalidRecordError as error:
-        line = _field_line(text.replace(NUL, ""), error.context.get("field"))
+        line = _field_line(text, error.context.get("field"))
         yield error.rejected(file.at_line(line) if line else file.name)
+
+
+def _read(path: Path, max_bytes: int) -> str:
+    """Return the text of a file, without NUL characters.
+
+    Raises:
+        InvalidRecordError: It is too large, or not text.
+    """
+    with path.open("rb") as file:
+        raw = file.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise too_large(max_bytes)
+    try:
+        return raw.decode("utf-8-sig").replace("\0", "")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return decoded(raw, path.suffix.removeprefix(".").upper())
+    except InvalidSourceError as error:
+        raise InvalidRecordError(error.message) from error
 
 
 def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:

@@ -1,13 +1,17 @@
 """Builds a note from the fields of a record, for every file format.
 
-The fields are read by the module of each format: `markdown`, `jsonl`, `csv_file`.
+The fields are read by the module of each format: `markdown`, `row_files`, `exports`.
 """
 
+import json
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+from pydantic_core import to_json
 
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
@@ -17,13 +21,20 @@ from rag_resources.core.timestamps import (
 )
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.dates import found_date, stated_date, without_date
-from rag_resources.ingestion.field_values import FieldValues, folded_name
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
     too_large,
 )
 from rag_resources.languages.messages import _
+
+
+def folded_name(name: str) -> str:
+    """Return the name of a field as names are compared: `Fecha de Creación` is `fecha_creacion`."""
+    letters = unicodedata.normalize("NFD", name.casefold())
+    plain = "".join(own for own in letters if not unicodedata.combining(own))
+    return "".join(word for word in re.findall(r"[^\W_]+", plain) if word != "de")
+
 
 ID_FIELDS = ("id", "external_id", "externalId", "identificador")
 CONTENT_FIELDS = (
@@ -52,6 +63,7 @@ KNOWN_FIELDS = (
 MAX_ID_BYTES = 1024
 MAX_TAG_BYTES = 512
 
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 _HASH_ID_CHARS = 32
 _BASE64 = r"[A-Za-z0-9+/_=-]"
 _PAYLOAD = re.compile(
@@ -82,13 +94,11 @@ def build_note(
     content: str | None = None,
     default_id: str | None = None,
     default_title: str = "",
-    nul_characters: int = 0,
 ) -> NoteRecord:
     """Build a note from the fields of a record.
 
-    NUL characters, which PostgreSQL cannot store, are removed everywhere and counted in
-    `metadata["nulCharactersRemoved"]`, and pictures in the text are cut out. If no date is given,
-    `metadata["createdAtOrigin"]` says where the one that was used is from (`dates.Origin`).
+    NUL characters, which PostgreSQL cannot store, and pictures in the text are cut out. If no date
+    is given, `metadata["createdAtOrigin"]` says where it is from (`dates.Origin`).
     `metadata["expiresAt"]` is the note's expiry, which the store reads there.
 
     Args:
@@ -96,16 +106,15 @@ def build_note(
         file: The file of the record.
         location: The record's location, for messages.
         max_bytes: Limit of the content in UTF-8.
-        content: Without NUL characters; None to take it from the fields.
+        content: None to take it from the fields.
         default_id: Id of a record that has none; None uses a hash of its content.
         default_title: Title of a record without one, and without a heading.
-        nul_characters: Number of NUL characters already removed.
 
     Raises:
         InvalidRecordError: The fields do not make a note; the message names the field at fault.
     """
-    values = FieldValues(fields)
-    own_content = values if content is None else FieldValues({"content": content})
+    values = storable_fields(fields)
+    own_content = values if content is None else {"content": content}
     body, left_out = _without_payloads(_content(own_content, max_bytes))
     if is_blank(body):
         raise InvalidRecordError(_("{field}: the content is blank.").format(field="content"))
@@ -115,16 +124,52 @@ def build_note(
     title = _title(values, body, default_title)
     # Another name of a note is searched with it as its tags are.
     tags = tuple(dict.fromkeys((*_labels(values, TAGS_FIELDS), *_labels(values, ALIASES_FIELDS))))
-    metadata = values.remaining
+    metadata = values
     if created_at is None:
         created_at, metadata["createdAtOrigin"] = found_date(external_id, title, body, file)
     if left_out:
         metadata["leftOut"] = left_out
     if expires_at is not None:
         metadata["expiresAt"] = expires_at.isoformat()
-    if nul_characters := nul_characters + values.nul_characters:
-        metadata["nulCharactersRemoved"] = nul_characters
     return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
+
+
+def storable_fields(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return fields as JSON values that PostgreSQL stores: dates in ISO 8601, NaN null, no NUL.
+
+    Raises:
+        InvalidRecordError: A value has no such form; the message names the field.
+    """
+    values: dict[str, Any] = {}
+    for key, value in fields.items():
+        try:
+            written = to_json({key: value}, inf_nan_mode="null").decode()
+            values |= json.loads(_NUL.sub(r"\1", written))
+        except (TypeError, ValueError, RecursionError) as error:
+            name = shown(str(key)) if isinstance(key, str) else "…"
+            raise InvalidRecordError(
+                _("{field}: a value of type {value} cannot be stored.").format(
+                    field=name, value=type(value).__name__
+                ),
+                field=name,
+            ) from error
+    return values
+
+
+def take(values: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
+    """Take the first of these fields that has a value; the others remain.
+
+    Returns:
+        The field's name and value; or the first name and None if no field has a value.
+    """
+    wanted = [folded_name(name) for name in names]
+    found = [name for name in values if folded_name(name) in wanted]
+    found.sort(key=lambda name: (wanted.index(folded_name(name)), name not in names))
+    for name in found:
+        if values[name] is None:
+            del values[name]
+    name = next((own for own in found if own in values), names[0])
+    return name, values.pop(name, None)
 
 
 def title_of_file(name: str) -> str:
@@ -149,7 +194,7 @@ def _invalid_field(message: str, field: str, value: object) -> InvalidRecordErro
     )
 
 
-def _content(values: FieldValues, max_bytes: int) -> str:
+def _content(values: dict[str, Any], max_bytes: int) -> str:
     field, value = _take_content(values)
     if value is None:
         raise InvalidRecordError(
@@ -168,13 +213,13 @@ def _content(values: FieldValues, max_bytes: int) -> str:
     return value
 
 
-def _take_content(values: FieldValues) -> tuple[str, Any]:
+def _take_content(values: dict[str, Any]) -> tuple[str, Any]:
     """Take the first content field that is not blank, or else the first one."""
-    present = [name for name in values.remaining if is_content_field(name)]
+    present = [name for name in values if is_content_field(name)]
     present.sort(key=lambda name: _CONTENT_NAMES.index(folded_name(name)))
-    given = [name for name in present if values.remaining[name] is not None]
-    full = [name for name in given if not is_blank(str(values.remaining[name]))]
-    return values.take(full or given or CONTENT_FIELDS)
+    given = [name for name in present if values[name] is not None]
+    full = [name for name in given if not is_blank(str(values[name]))]
+    return take(values, full or given or CONTENT_FIELDS)
 
 
 def is_content_field(name: str) -> bool:
@@ -195,8 +240,8 @@ def _without_payloads(text: str) -> tuple[str, dict[str, int]]:
     return _PAYLOAD.sub(cut, text), dict(left_out)
 
 
-def _external_id(values: FieldValues, default_id: str) -> str:
-    field, value = values.take(ID_FIELDS)
+def _external_id(values: dict[str, Any], default_id: str) -> str:
+    field, value = take(values, ID_FIELDS)
     if value is None:
         field, value = "id", default_id
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -217,9 +262,9 @@ def _external_id(values: FieldValues, default_id: str) -> str:
 
 
 def _moment(
-    values: FieldValues, names: tuple[str, ...], read: Callable[[Any], datetime | None]
+    values: dict[str, Any], names: tuple[str, ...], read: Callable[[Any], datetime | None]
 ) -> datetime | None:
-    field, value = values.take(names)
+    field, value = take(values, names)
     if not value or (isinstance(value, str) and is_blank(value)):
         return None
     moment = read(value)
@@ -239,8 +284,8 @@ def _exactly(value: Any) -> datetime | None:
     return parse_timestamp(value) if isinstance(value, str) else None
 
 
-def _title(values: FieldValues, content: str, default: str) -> str:
-    field, value = values.take(TITLE_FIELDS)
+def _title(values: dict[str, Any], content: str, default: str) -> str:
+    field, value = take(values, TITLE_FIELDS)
     if value is None:
         value = _first_heading(content) or default
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -269,8 +314,8 @@ def _without_closing_marks(heading: str) -> str:
     return unmarked.strip() if unmarked.endswith((" ", "\t")) or not unmarked else heading
 
 
-def _labels(values: FieldValues, fields: tuple[str, ...]) -> tuple[str, ...]:
-    field, value = values.take(fields)
+def _labels(values: dict[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
+    field, value = take(values, fields)
     if value is None:
         return ()
     items = re.split("[,;]", value) if isinstance(value, str) else value

@@ -1,6 +1,6 @@
 """Reads a folder or file of notes as a stream of records.
 
-Each file format is read by `markdown`, `jsonl` or `csv_file`; records are stored by `ingest`.
+Each file format is read by `markdown`, `row_files` or `exports`; records are stored by `ingest`.
 """
 
 import os
@@ -15,10 +15,9 @@ from zipfile import BadZipFile, ZipFile
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.csv_file import read_csv
 from rag_resources.ingestion.exports import read_eml, read_enex, read_mbox
-from rag_resources.ingestion.jsonl import read_jsonl
 from rag_resources.ingestion.markdown import read_markdown
+from rag_resources.ingestion.row_files import read_csv, read_jsonl
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,

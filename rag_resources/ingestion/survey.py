@@ -142,7 +142,7 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 
-_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "leftOut", "nulCharactersRemoved"}
+_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "leftOut"}
 """Metadata that the product itself adds."""
 
 
