@@ -36,7 +36,6 @@ from rag_resources.core.quoting import shown
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
 from rag_resources.core.validation import describe_problems
-from rag_resources.core.windows import WindowsConfig
 from rag_resources.env_file import ENV_FILE, malformed_lines, present_values
 from rag_resources.languages.messages import Text, _
 from rag_resources.packaged import packaged
@@ -156,7 +155,6 @@ class Settings(BaseSettings):
             extractive stand-ins.
         graph_extractor: The extractor that reads notes for the causal graph, `rules` or `llm`.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
-        judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
         rag_lang: The language of everything that operators read; `languages.messages` reads it
             itself.
@@ -165,18 +163,15 @@ class Settings(BaseSettings):
             that fewer unanswerable ones get an answer.
         answer_log_text: Which texts the log of answers keeps: `none`, `question`, or `all`, which
             includes the answer's sentences.
-        answer_log_days: How many days it keeps an answer.
         answer_unsupported: What happens to a sentence of a language model that its sources do not
             support: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         celery_broker_url: Redis of a fleet's Celery, which the instance file names by this setting.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
-        windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
         rag_configurations: An additional folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
         expired_grace_hours: How long an expired note, already hidden, is kept.
-        deleted_grace_days: How long a note that a person deleted can be restored.
         migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
         ui_host: Address of the Dagster webserver, which has no login of its own.
         ui_port: Port of the webserver; None uses a free one.
@@ -224,23 +219,19 @@ class Settings(BaseSettings):
     llm_model: str | None = None
     graph_extractor: Literal["rules", "llm"] = "rules"
     judge: OptionalJudge = None
-    judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"
     rag_lang: Literal["es", "en"] = "es"
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
     answer_log_text: Literal["none", "question", "all"] = "question"
-    answer_log_days: int = Field(365, ge=1, le=36_500)
     answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     celery_broker_url: OptionalSecret = None
     chunking: ChunkingConfig = ChunkingConfig()
-    windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()
     rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=MAX_TENANT_CHARS)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
-    deleted_grace_days: int = Field(7, ge=0, le=36_500)
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None
@@ -479,7 +470,6 @@ _GROUPS: Mapping[str, type[BaseModel]] = {
     "download": DownloadConfig,
     "extraction": ExtractionConfig,
     "gate": GateConfig,
-    "windows": WindowsConfig,
 }
 
 

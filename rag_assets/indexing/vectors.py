@@ -19,7 +19,7 @@ from rag_resources.application.indexing import Indexing
 from rag_resources.application.vectors import ChunkVectors
 from rag_resources.core.migration_gate import MIN_COSINE
 from rag_resources.core.types import TimeWindow
-from rag_resources.core.windows import windows_hash
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.languages.messages import Text, _, joined
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
@@ -79,7 +79,7 @@ WINDOWS = VectorAsset(
     key=windows_key,
     vectors=lambda indexing: indexing.windows,
     counted="windows",
-    code_version=lambda settings: windows_hash(settings.windows),
+    code_version=lambda _: windows_hash(WindowsConfig()),
     description=_(
         "Vectors of the windows of the chunks with the model {model}: a few sentences each, with "
         "the title and tags of the note."

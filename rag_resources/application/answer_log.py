@@ -151,7 +151,7 @@ class AnswerLog:
     def delete_old(self) -> None:
         """Delete the answers that are older than the settings allow."""
         with self.database.transaction() as connection:
-            delete_old_answers(connection, keep_days=self.settings.answer_log_days)
+            delete_old_answers(connection)
 
 
 def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedAnswer:

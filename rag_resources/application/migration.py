@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.migration_gate import BatchVerdict, VectorState
 from rag_resources.core.types import TimeWindow
-from rag_resources.core.windows import windows_hash
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.migration.batches import measure_pair, record_batch
@@ -85,7 +85,7 @@ class Migration:
                 chunking_hash=self.chunking_hash,
                 models=self.models,
                 window_models=window_models,
-                windows_hash=windows_hash(self.settings.windows),
+                windows_hash=windows_hash(WindowsConfig()),
             )
 
     def closed_batches(self) -> list[StoredBatch]:

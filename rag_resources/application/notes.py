@@ -14,7 +14,7 @@ from rag_resources.core.types import (
     TimeWindow,
 )
 from rag_resources.database.pool import Database
-from rag_resources.indexing.purge import PurgeReport, purge
+from rag_resources.indexing.purge import DELETED_GRACE_DAYS, PurgeReport, purge
 from rag_resources.ingestion.content_source import (
     ContentSource,
     require_unmixed,
@@ -246,18 +246,14 @@ class Notes:
         """How long an expired note is kept, in hours."""
         return self.settings.expired_grace_hours
 
-    def purge_expired(self) -> PurgeReport:
-        """Delete the notes whose grace period after expiry or deletion is over."""
-        return purge(
-            self.database,
-            grace_hours=self.grace_hours,
-            deleted_days=self.settings.deleted_grace_days,
-        )
-
     @property
     def deleted_days(self) -> int:
         """How long a deleted note can be restored, in days."""
-        return self.settings.deleted_grace_days
+        return DELETED_GRACE_DAYS
+
+    def purge_expired(self) -> PurgeReport:
+        """Delete the notes whose grace period after expiry or deletion is over."""
+        return purge(self.database, grace_hours=self.grace_hours)
 
     # --- What was not read, or not as its author may think
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import ModelInfo, TimeWindow
-from rag_resources.core.windows import windows_hash
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress
 from rag_resources.indexing.embed import embed_chunks
@@ -60,10 +60,10 @@ EMBEDDINGS = VectorKind(
 WINDOWS = VectorKind(
     queue=NoteQueue.WINDOWS,
     register=lambda connection, model, settings: register_windows(
-        connection, model, windows_hash=windows_hash(settings.windows)
+        connection, model, windows_hash=windows_hash(WindowsConfig())
     ),
     embed=lambda database, embedder, settings, window, progress: embed_windows(
-        database, embedder, settings.windows, window, progress=progress
+        database, embedder, WindowsConfig(), window, progress=progress
     ),
     ensure_indexes=ensure_window_indexes,
     count_gaps=count_window_gaps,

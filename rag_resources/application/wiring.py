@@ -240,7 +240,6 @@ class Application:
             self.settings.judge if judge is None else judge,
             embedder=self.embedder,
             language_model=self.language_model,
-            samples=self.settings.judge_samples,
             language=self.settings.answer_language,
             options=AnswerOptions(
                 self.settings.answer_context_tokens, self.settings.answer_unsupported == "mark"
@@ -268,7 +267,7 @@ class Application:
     @cached_property
     def answer_writer(self) -> BackgroundWriter[LoggedAnswer]:
         """The background writer of this process's answers."""
-        return answer_writer(self.database, keep_days=self.settings.answer_log_days)
+        return answer_writer(self.database)
 
     @cached_property
     def confidences(self) -> Confidences:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 
 from rag_resources.core.answers import Answer
 from rag_resources.core.blocks import rendered
@@ -125,20 +125,6 @@ def judgement_of(
         unsupported=tuple(
             claim for claim, holds in zip(answer_claims, supported, strict=True) if not holds
         ),
-    )
-
-
-def middle_judgement(samples: Sequence[Judgement], answer_claims: Sequence[str]) -> Judgement:
-    """Combine one or more judgements of the same answer.
-
-    A claim is supported by majority; a tie counts against it. Relevance is the median.
-    """
-    supported = [
-        sum(claim not in sample.unsupported for sample in samples) * 2 > len(samples)
-        for claim in answer_claims
-    ]
-    return judgement_of(
-        answer_claims, supported, median(sample.answer_relevance for sample in samples)
     )
 
 

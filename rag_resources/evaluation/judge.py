@@ -14,7 +14,6 @@ from rag_resources.answers.language_model import CALL_MS
 from rag_resources.answers.prompting import passages_as_data, question_as_data
 from rag_resources.core.answers import MAX_CONTEXT_TOKENS, fitted
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.judging import (
     MIN_COSINE,
     RULES_VERSION,
@@ -24,7 +23,6 @@ from rag_resources.core.judging import (
     evidence,
     is_quote,
     judgement_of,
-    middle_judgement,
     relevance,
 )
 from rag_resources.prompts import prompt
@@ -126,23 +124,15 @@ class _Verdict(BaseModel):
 class LanguageModelJudge(Judge):
     """Judges by a fixed rubric, at temperature 0.
 
-    Language models prefer what they read first (Zheng et al. 2023, arXiv:2306.05685). So each
-    sample shows the passages in another order. Claims are decided by majority, relevance by the
-    median.
-
     Args:
         language_model: Safe to use from several threads.
-        samples: How often an answer is judged, >= 1; at most once per passage.
-        timeout_ms: Longest wait for one sample.
+        timeout_ms: Longest wait for a judgement.
     """
 
     name = "llm"
 
-    def __init__(
-        self, language_model: LanguageModel, samples: int = 1, *, timeout_ms: float = CALL_MS
-    ) -> None:
+    def __init__(self, language_model: LanguageModel, *, timeout_ms: float = CALL_MS) -> None:
         self._model = language_model
-        self._samples = samples
         self._timeout_ms = timeout_ms
 
     @property
@@ -152,31 +142,19 @@ class LanguageModelJudge(Judge):
 
     @property
     def version(self) -> str:
-        """Version of the prompt, with the number of samples."""
-        return f"{prompt('judge').version}-{_CONTEXT} x{self._samples}"
+        """Version of the prompt."""
+        return f"{prompt('judge').version}-{_CONTEXT}"
 
     def judge(self, question: str, answer: str, passages: Sequence[str]) -> Judgement:
-        """Judge an answer from the samples that succeed.
+        """Judge an answer.
 
         Raises:
-            InvalidAnswerError: No sample contains a verdict per claim and a grade.
+            InvalidAnswerError: The reply has no verdict per claim and a grade.
             ProviderError: The model cannot be used.
-            DeadlineExceededError: No sample finished in time.
+            DeadlineExceededError: It did not answer in time.
         """
         own = claims(answer)
         passages = fitted(passages, MAX_CONTEXT_TOKENS)
-        samples: list[Judgement] = []
-        failure: ProviderError | DeadlineExceededError | None = None
-        for shift in range(min(self._samples, len(passages))):
-            try:
-                samples.append(self._sample(question, own, [*passages[shift:], *passages[:shift]]))
-            except (ProviderError, DeadlineExceededError) as error:
-                failure = error
-        if failure and not samples:
-            raise failure
-        return middle_judgement(samples, own)
-
-    def _sample(self, question: str, own: Sequence[str], passages: Sequence[str]) -> Judgement:
         shown = "\n".join(
             f'<afirmación n="{number}">\n{as_data(claim)}\n</afirmación>'
             for number, claim in enumerate(own, start=1)

@@ -64,7 +64,6 @@ def build_judging(
     *,
     embedder: Callable[[str], Embedder],
     language_model: LanguageModel | None,
-    samples: int = 1,
     language: str = "es",
     options: AnswerOptions = AnswerOptions(),  # noqa: B008 - immutable
 ) -> Judging | None:
@@ -76,7 +75,6 @@ def build_judging(
         name: `embedded` or `llm`; None or empty for no judging.
         embedder: Returns the embedder of a model, by name.
         language_model: None if none is configured.
-        samples: How often the judge `llm` judges an answer.
         language: Of the questions and of the answers.
         options: How a language model's answers are made.
 
@@ -99,7 +97,7 @@ def build_judging(
         raise InvalidParameterError(
             _("The judge “llm” needs a language model: set LLM_MODEL."), judge=name
         )
-    return Judging(answerer, LanguageModelJudge(language_model, samples), concurrency, language)
+    return Judging(answerer, LanguageModelJudge(language_model), concurrency, language)
 
 
 def judge_outcomes(

@@ -29,7 +29,13 @@ class PurgeReport:
     left: int
 
 
-def purge(database: Database, *, grace_hours: int, deleted_days: int = 7) -> PurgeReport:
+DELETED_GRACE_DAYS = 7
+"""How long a note that a person deleted can be restored."""
+
+
+def purge(
+    database: Database, *, grace_hours: int, deleted_days: int = DELETED_GRACE_DAYS
+) -> PurgeReport:
     """Delete the notes whose grace period after expiry is over, one transaction per batch.
 
     If killed, every note is either whole or gone, and the next call deletes the rest. A purged note

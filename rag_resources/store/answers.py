@@ -1,7 +1,6 @@
 """Rows of `answers` and `feedback`. Their types are in `core.answer_log`."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from rag_resources.database.background import WRITE_MS, BackgroundWriter
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
 
+KEPT_DAYS = 365
 _UUID_DIGITS = 32
 _JSON = ("filters", "confidence", "silence", "stages", "citations", "passages")
 
@@ -20,7 +20,6 @@ _JSON = ("filters", "confidence", "silence", "stages", "citations", "passages")
 def answer_writer(
     database: Database,
     *,
-    keep_days: int,
     write_ms: float = WRITE_MS,
 ) -> BackgroundWriter[LoggedAnswer]:
     """Return the background writer of the answer log: no question waits for it, or fails by it.
@@ -29,31 +28,28 @@ def answer_writer(
 
     Args:
         database: Where the table is.
-        keep_days: Answers older than this are deleted, >= 1.
         write_ms: Longest time of a write.
     """
     return BackgroundWriter(
         database,
-        partial(insert_answers, keep_days=keep_days),
+        insert_answers,
         name="answer_log",
         write_ms=write_ms,
     )
 
 
-def insert_answers(
-    connection: Connection, answers: Sequence[LoggedAnswer], *, keep_days: int
-) -> None:
-    """Write some answers, and delete those older than `keep_days`.
+def insert_answers(connection: Connection, answers: Sequence[LoggedAnswer]) -> None:
+    """Write some answers, and delete those older than `KEPT_DAYS`.
 
     A trigger removes the texts of an answer whose notes are gone by now.
     """
     queries().insert_answer(connection, [_row(answer) for answer in answers])
-    delete_old_answers(connection, keep_days=keep_days)
+    delete_old_answers(connection)
 
 
-def delete_old_answers(connection: Connection, *, keep_days: int) -> None:
-    """Delete the answers older than `keep_days`, with their feedback."""
-    queries().delete_old_answers(connection, days=keep_days)
+def delete_old_answers(connection: Connection) -> None:
+    """Delete the answers older than `KEPT_DAYS`, with their feedback."""
+    queries().delete_old_answers(connection, days=KEPT_DAYS)
 
 
 def find_answers(connection: Connection, prefix: str) -> list[LoggedAnswer]:

@@ -198,12 +198,12 @@ def logged(days: int = 0) -> LoggedAnswer:
 def test_old_answers_are_deleted_and_those_of_others_are_not_seen(
     opened: Callable[..., Application], database: Database, database_url: str
 ) -> None:
-    app = opened(ANSWER_LOG_DAYS="7")
-    old, new = logged(8), logged(6)
+    app = opened()
+    old, new = logged(366), logged(6)
     with database.transaction() as connection:
-        insert_answers(connection, [old, new], keep_days=365)
+        insert_answers(connection, [old, new])
     with Database(database_url, tenant="otra") as other, other.transaction() as connection:
-        insert_answers(connection, [foreign := logged()], keep_days=365)
+        insert_answers(connection, [foreign := logged()])
     app.answer_log.delete_old()
     assert [own.answer_id for own in app.answer_log.latest(limit=9)] == [new.answer_id]
     ever = TimeWindow(DAY, datetime.now(UTC) + timedelta(days=1))

@@ -112,30 +112,6 @@ def test_the_rubric_gives_the_share_of_supported_claims_and_a_grade(
     assert all(text in prompt for text in (QUESTION, *PASSAGES, "La pagó Andreu."))
 
 
-def test_several_samples_see_the_passages_in_other_orders(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    verdicts = iter([([True, True], 4), ([True, False], 0), ([False, False], 3)])
-
-    def answers(_schema: Json, _messages: list[Json]) -> Json:
-        supported, grade = next(verdicts)
-        return {"supported": supported, "relevance": grade}
-
-    ollama.answers = answers
-    judgement = LanguageModelJudge(chat, samples=9).judge(QUESTION, ANSWER, PASSAGES)
-    assert judgement == Judgement(0.5, 0.75, ("La pagó Andreu.",))
-    firsts = [min(PASSAGES, key=prompt.index) for prompt in prompts(ollama)]
-    assert firsts == PASSAGES  # As many as there are orders: three.
-
-
-def test_the_version_of_a_judge_tells_its_prompt_and_its_samples(chat: OllamaChat) -> None:
-    once, thrice = LanguageModelJudge(chat), LanguageModelJudge(chat, 3)
-    assert once.version.startswith("judge-")
-    assert once.version.split() == [thrice.version.split()[0], "x1"]
-    assert thrice.version.endswith("x3")
-    assert (once.name, once.model) == ("llm", "ollama:llama3.2")
-
-
 @pytest.mark.parametrize(
     "verdict",
     [

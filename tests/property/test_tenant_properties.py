@@ -281,7 +281,7 @@ class Shelf:
             passages=tuple({"noteId": str(row.id)} for row in self._notes(each)),
         )
         with self._databases[each.tenant].transaction() as connection:
-            insert_answers(connection, [quoting], keep_days=365)
+            insert_answers(connection, [quoting])
 
     def ask(self, tenant: str, question: str) -> str:
         """Return everything that is answered."""

@@ -20,7 +20,6 @@ from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.experiment import expand, parse_experiment
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.windows import WindowsConfig
 from rag_resources.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +33,6 @@ GROUPS = {
     "download": DownloadConfig,
     "extraction": ExtractionConfig,
     "gate": GateConfig,
-    "windows": WindowsConfig,
 }
 NESTED = {f"{name}__{field}" for name, group in GROUPS.items() for field in group.model_fields}
 SETTINGS = {name.upper() for name in Settings.model_fields.keys() - GROUPS.keys() | NESTED}

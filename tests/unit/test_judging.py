@@ -18,7 +18,6 @@ from rag_resources.core.judging import (
     evidence,
     is_quote,
     judgement_of,
-    middle_judgement,
     relevance,
     summarize_judgements,
 )
@@ -96,16 +95,6 @@ def test_faithfulness_is_the_share_of_supported_claims_and_of_none_is_missing() 
     judgement = judgement_of(["a", "b", "c", "d"], [True, False, True, True], 0.5)
     assert judgement == Judgement(0.75, 0.5, ("b",))
     assert judgement_of([], [], 0.5) == Judgement(None, 0.5)
-
-
-def test_of_several_samples_a_claim_stands_by_majority_and_relevance_is_the_median() -> None:
-    samples = [
-        judgement_of("abc", [True, True, False], 0.0),
-        judgement_of("abc", [True, False, False], 1.0),
-        judgement_of("abc", [False, True, True], 0.75),
-    ]
-    assert middle_judgement(samples, "abc") == Judgement(pytest.approx(2 / 3), 0.75, ("c",))
-    assert middle_judgement(samples[:2], "abc").unsupported == ("b", "c")  # a tie supports nothing
 
 
 def test_failures_are_missing_and_counted_not_zeros() -> None:
