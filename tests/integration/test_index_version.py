@@ -3,9 +3,7 @@
 import os
 import signal
 import tempfile
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -458,39 +456,3 @@ def test_no_interleaving_of_readers_and_writers_keeps_a_stale_answer(
     now, version = searched(database)
     if "question" in kept and kept["question"][1] == version:
         assert kept["question"][0] == now
-
-
-def test_threads_at_once_keep_no_stale_answer(database: Database, database_url: str) -> None:
-    """Free-running readers and writers: as long as the version is the same, so is the answer."""
-    kept: dict[tuple[str, int], Answer] = {}
-    stop = threading.Event()
-    hits = [0]
-
-    def write(name: str) -> None:
-        with psycopg.connect(database_url) as connection:
-            for number in range(150):
-                connection.execute(WRITES["insert"], {"me": name})
-                connection.execute(WRITES["count"], {"me": name})
-                (connection.commit if number % 3 else connection.rollback)()
-
-    def read() -> None:
-        while not stop.is_set():
-            version = look(database)
-            key = (version.lineage, version.number)
-            found = kept.get(key)
-            fresh = answer(database)
-            if found is None:
-                kept[key] = fresh
-            elif look(database).number == version.number:
-                hits[0] += 1
-                assert found == fresh
-
-    with ThreadPoolExecutor(5) as pool:
-        readers = [pool.submit(read) for _ in range(3)]
-        for done in [pool.submit(write, name) for name in ("a", "b")]:
-            done.result()
-        wait_until(lambda: hits[0] > 0 or any(reader.done() for reader in readers))
-        stop.set()
-        for reader in readers:
-            reader.result()
-    assert hits[0] > 0

@@ -538,28 +538,6 @@ def test_model_with_other_weights_or_dimension_is_refused(database: Database) ->
     assert fetch(database, "SELECT similarity_threshold FROM embedding_models") == [(0.7,)]
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_model_registered_while_a_note_is_being_chunked_gets_that_note(
-    database: Database, known: bool
-) -> None:
-    """Whether the model is quite new or had whole-note vectors; here the chunking commits first."""
-    second = HashEmbedder("second_model")
-    register(database, HashEmbedder())
-    if known:
-        register(database, second, embeds_chunks=False)
-    (note,) = add_notes(database, [text_of(1)])
-    (cut,) = expected_chunks(database, SMALL).values()
-    with ThreadPoolExecutor() as pool:
-        with database.bulk() as connection:
-            chunk_store.claim_notes(connection, [note], chunking_hash="x")
-            chunk_store.replace_chunks(connection, {note: cut}, chunking_hash="x")
-            registration = pool.submit(register, database, second)
-            wait_until(lambda: registration.done() or waiting(database))
-        registration.result(timeout=20)
-
-    assert pending(database, "second_model") == {note}
-
-
 # --- Beside other runs ------------------------------------------------------------------------
 
 
@@ -587,33 +565,6 @@ class PausingEmbedder(HashEmbedder):
         self.reached.set()
         assert self.go_on.wait(30)
         return super().embed_passages(texts)
-
-
-def test_chunking_and_embedding_side_by_side(database: Database) -> None:
-    """Re-chunking under changing configurations during embedding causes no deadlock."""
-    embedder = HashEmbedder()
-    register(database, embedder)
-    add_notes(database, [text_of(number, 3) for number in range(40)])
-    chunk_window(database, ALWAYS, SMALL)
-
-    def rechunk(round_: int) -> ChunkReport:
-        return chunk_window(database, ALWAYS, (SMALL, OTHER)[round_ % 2])
-
-    def embed(round_: int) -> EmbedReport:
-        report = embed_chunks(database, embedder, ALWAYS)
-        embed_notes(database, embedder, ALWAYS)
-        return report
-
-    with ThreadPoolExecutor(4) as pool:
-        for round_ in range(6):
-            jobs = [pool.submit(rechunk, round_ + 1), pool.submit(embed, round_)]
-            jobs += [pool.submit(rechunk, round_ + 1), pool.submit(embed, round_)]
-            for job in jobs:
-                assert job.result(timeout=60).failed == []
-
-    index(database, embedder, SMALL)
-    assert_chunks_are(database, SMALL)
-    assert_fully_embedded(database, embedder)
 
 
 @pytest.mark.parametrize("refuses", ["", "Vera"])
@@ -684,21 +635,6 @@ def test_note_deleted_while_its_chunks_are_being_embedded(database: Database, re
     slow.refuses = ""
     index(database, slow)
     assert_fully_embedded(database, slow)
-
-
-def test_vectors_being_stored_do_not_keep_notes_from_being_chunked(database: Database) -> None:
-    """A row that refers to a note locks its key; chunking does not take that for another run."""
-    embedder = HashEmbedder()
-    register(database, embedder)
-    (note,) = add_notes(database, [text_of(1)])
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('embed_note', %s, '{}')",
-            (note,),
-        )
-        report = chunk_window(database, ALWAYS, SMALL)
-
-    assert report.notes == 1
 
 
 # --- Killed at any moment ---------------------------------------------------------------------

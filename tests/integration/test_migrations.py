@@ -217,29 +217,6 @@ def test_waiting_for_another_process_ends(
 # Adoption
 
 
-def test_adoption_changes_no_note(create_database: CreateDatabase) -> None:
-    """Ids, contents, times and vectors are the same afterwards; a missing time becomes now."""
-    url = legacy_database(create_database)
-    fill(url)
-    before_contents, before_times = contents(url), times(url)
-    before_vectors = fetch(url, "SELECT id, embedding::text FROM notes ORDER BY id")
-
-    assert migrate(url) == ALL_MIGRATIONS
-
-    assert contents(url) == before_contents
-    after_times = times(url)
-    assert after_times.items() >= before_times.items()
-    adopted = [after_times[note] for note in after_times.keys() - before_times.keys()]
-    assert len(adopted) == 6
-    assert all(datetime.now(UTC) - time < timedelta(minutes=5) for time in adopted)
-    assert fetch(url, "SELECT id, embedding::text FROM notes ORDER BY id") == before_vectors
-    assert fetch(url, "SELECT DISTINCT tenant_id, source, title FROM notes") == [
-        ("default", "legacy", "")
-    ]
-    assert fetch(url, "SELECT count(*) FROM notes WHERE chunked_at IS NULL") == [(300,)]
-    assert migrate(url) == []
-
-
 def test_times_without_zone_are_utc(create_database: CreateDatabase) -> None:
     """A `timestamp` column becomes `timestamptz`, whatever the time zone of the database."""
     url = legacy_database(create_database, LEGACY.replace("timestamptz", "timestamp"))

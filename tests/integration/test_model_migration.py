@@ -263,17 +263,3 @@ def assert_kept(application: Migrated, *reasons: str) -> None:
         "from EMBEDDING_MODELS and restart"
     ).format(model=OLD)
     assert refused.value.problems == [*reasons, configured]
-
-
-def test_promotions_to_and_fro_never_mix_what_was_cached(application: Migrated) -> None:
-    """Every question is answered by the serving model, cached or not, after repeated switches."""
-    database = application.database
-    with database.transaction() as connection:
-        register_model(connection, EMBEDDERS[NEW].info, embeds_chunks=True)
-    embed_chunks(database, EMBEDDERS[NEW], ALWAYS)
-    with asking(application) as client:
-        for model in (NEW, OLD, NEW, OLD):
-            assess(application, model)
-            promote(application, model)
-            heard = client.hear(len(WORDS))
-            assert models(heard) == {model}

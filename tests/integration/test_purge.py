@@ -1,23 +1,16 @@
 """Expired notes are deleted with everything derived from them, and nothing else is."""
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing import purge as module
-from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.purge import PurgeReport, purge
-from tests.corpus import ALWAYS, SMALL, Corpus, Draft
-from tests.embedders import HashEmbedder
+from tests.corpus import Corpus, Draft
 from tests.stored_evaluations import Asked, store_evaluation
-from tests.waiting import wait_until
 
 GRACE_HOURS = 24
 DERIVED = ("chunks", "note_embeddings", "pending_vectors", "indexing_failures")
@@ -150,41 +143,6 @@ def test_a_note_whose_expiry_is_being_moved_stays(corpus: Corpus, database_url: 
         assert report == PurgeReport(deleted=1, left=1)
     assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
     assert notes_in(corpus) == {moved}
-
-
-class PausingEmbedder(HashEmbedder):
-    """Stops before its first batch until it is let go on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reached, self.go_on = Event(), Event()
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        self.reached.set()
-        assert self.go_on.wait(30)
-        return super().embed_passages(texts)
-
-
-def test_notes_go_while_their_chunks_are_being_embedded(corpus: Corpus) -> None:
-    """The deletion waits for the batch in hand; neither run fails, and no vector is left."""
-    ids = corpus.fill([Draft(f"La nota {number}.", state="new") for number in range(5)])
-    chunk_window(corpus.database, ALWAYS, SMALL)
-    expire(corpus, dict.fromkeys(ids[:3], 30))
-    slow = PausingEmbedder()
-    waiting = (
-        "SELECT FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    with ThreadPoolExecutor() as pool:
-        embedding = pool.submit(embed_chunks, corpus.database, slow, ALWAYS)
-        assert slow.reached.wait(20)
-        purging = pool.submit(purge, corpus.database, grace_hours=GRACE_HOURS)
-        wait_until(lambda: corpus.fetch(waiting))
-        slow.go_on.set()
-        assert embedding.result(timeout=30).failed == []
-        assert purging.result(timeout=30).deleted == 3
-    assert notes_in(corpus) == notes_in(corpus, "chunks") == set(ids[3:])
-    assert notes_in(corpus, "pending_vectors") == set()
 
 
 def test_the_words_of_a_purged_note_go_at_once_from_a_large_index_too(

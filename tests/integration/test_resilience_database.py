@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.migrations import migrate
-from rag_resources.database.pool import MAX_CONNECTIONS, Database
+from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.languages.messages import _
 from rag_resources.retrieval.cache import build_caches
@@ -206,40 +206,6 @@ def proxied(database_url: str, proxy: TcpProxy) -> Iterator[Database]:
         proxy.heal()
 
 
-@pytest.mark.parametrize("answer_bytes", [0, 1, 30, 100, 300, 1_000, 2_000, 4_000, 8_000])
-def test_connection_cut_in_the_middle_is_not_noticed(
-    stand: Stand, proxied: Database, proxy: TcpProxy, answer_bytes: int
-) -> None:
-    """Wherever it is cut, the whole answer comes, of one state of the database."""
-    pipeline = stand.new_pipeline(proxied)
-    before = stand.whole(pipeline=pipeline).results
-    proxy.cut_after(answer_bytes)
-    assert stand.whole(pipeline=pipeline).results == before
-    proxy.heal()
-    assert stand.whole(pipeline=pipeline).results == before
-    assert proxied.statistics().in_use == 0
-
-
-def test_stalled_network_does_not_hold_the_caller(
-    stand: Stand, proxied: Database, proxy: TcpProxy
-) -> None:
-    pipeline = stand.new_pipeline(proxied)
-    before = stand.whole(pipeline=pipeline).results
-    proxy.stall()
-
-    asked = stand.ask(pipeline=pipeline, deadline_ms=1_000)
-
-    assert asked.response.results == ()
-    assert asked.response.error == _("Connection error. Please try again later.")
-    assert asked.response.messages == UNREACHABLE
-    assert asked.errors == {"database": "DatabaseUnavailableError"}
-    assert asked.response.latency_ms < GENEROUS_MS
-    proxy.heal()
-    wait_until(lambda: not stand.ask(pipeline=pipeline).response.error)
-    assert stand.whole(pipeline=pipeline).results == before
-    assert proxied.statistics().in_use == 0
-
-
 def test_refused_connections_are_told_and_end_with_the_outage(
     stand: Stand, proxied: Database, proxy: TcpProxy
 ) -> None:
@@ -256,22 +222,6 @@ def test_refused_connections_are_told_and_end_with_the_outage(
     proxy.heal()
     stand.clock.now += RESET_S
     assert stand.whole(pipeline=pipeline).results == before
-
-
-def test_exhausted_pool(stand: Stand, database: Database) -> None:
-    """All connections are lent: who finds none is told by the deadline, and nothing is closed."""
-    before = stand.whole().results
-    with ExitStack() as lent:
-        for __ in range(MAX_CONNECTIONS):
-            lent.enter_context(database.transaction())
-        for __ in range(FAILURES + 1):
-            asked = stand.ask(deadline_ms=1_000)
-            assert asked.response.error == _("No results could be retrieved. Please try again.")
-            assert asked.response.messages == NOTHING
-            assert set(asked.errors.values()) == {"DatabaseTimeoutError"}
-            assert asked.errors.keys() == {"semantic", "fulltext"}
-            assert asked.response.latency_ms < GENEROUS_MS
-    assert stand.whole().results == before
 
 
 @pytest.mark.parametrize("deadline_ms", [0.0, -1.0, float("nan"), 1.0, 5.0])

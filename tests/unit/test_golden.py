@@ -17,7 +17,6 @@ from rag_resources.core.golden_places import GoldenPlace
 from tests.strategies import uuid_number
 
 NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
-STORED = "tiene un carácter que no se puede guardar (NUL o medio carácter)"
 NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
 CONTENTS = {uuid_number(1): "Salimos el lunes 3. Volvemos el lunes 10. 🚂", uuid_number(2): "Pan."}
 READING: Any = {"resolve_note": NOTES.get, "content_of": CONTENTS.__getitem__}
@@ -50,14 +49,6 @@ def parse(raw: Any) -> list[GoldenEntry]:
     return parse_golden(
         raw, origin="oro.json", resolve_note=NOTES.get, content_of=CONTENTS.__getitem__
     )
-
-
-def nested(depth: int) -> list[Any]:
-    """More levels than Python writes."""
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 def problems_of(raw: Any) -> list[str]:
@@ -114,56 +105,6 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
     names = ["compra.md", "viaje.md", "compra.md", str(uuid_number(2))]
     (entry,) = parse([row | {"relevantNotes": names}])
     assert entry.relevant_note_ids == (uuid_number(2), uuid_number(1))
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"query": "a\0b"}, f"query: {STORED}"),
-        ({"expectedAnswer": "a\ud800"}, f"expectedAnswer: {STORED}"),
-        ({"expectedAnswer": None}, "expectedAnswer: falta la respuesta esperada"),
-        ({"relevantNoteIds": []}, "relevantNoteIds: hace falta al menos una nota relevante"),
-        (
-            {"relevantNoteIds": [], "relevantNotes": ["nada.md"]},
-            "la nota relevante «nada.md» no existe",
-        ),
-        ({"relevantNoteIds": "viaje.md"}, "relevantNoteIds: se esperaba una lista, no «viaje.md»"),
-        ({"relevantNoteIds": ["nada.md"]}, "la nota relevante «nada.md» no existe"),
-        (
-            {"category": "otra"},
-            "category: «otra» no es una de factual, causal, temporal, comparative, multi-part",
-        ),
-        (
-            {"category": ["causal"]},
-            "category: «['causal']» no es una de factual, causal, temporal, comparative,"
-            " multi-part",
-        ),
-        ({"difficulty": "3"}, 'difficulty: "3" no es un entero de 1 a 5'),
-        ({"difficulty": 6}, "difficulty: 6 no es un entero de 1 a 5"),
-        ({"difficulty": True}, "difficulty: true no es un entero de 1 a 5"),
-        ({"tags": "una"}, "tags: valor no válido («una»)"),
-        ({"id": "x"}, "id: valor no válido («x»)"),
-        (
-            {"createdAt": "2024-05-01T10:00:00"},
-            "createdAt: valor no válido («2024-05-01T10:00:00»)",
-        ),
-        ({"updatedAt": "ayer"}, "updatedAt: valor no válido («ayer»)"),
-        (
-            {"createdAt": "0001-01-01T00:00:00+14:00"},
-            "createdAt: valor no válido («0001-01-01T00:00:00+14:00»)",
-        ),
-        ({"createdAt": nested(2_000)}, "createdAt: valor no válido («[[[[[[[...]]]]]]]»)"),
-        ({"id": nested(2_000)}, "id: valor no válido («[[[[[[[...]]]]]]]»)"),
-        ({"relevantNoteIds": ["a\0"]}, "la nota relevante «a» no existe"),
-        ({"relevantNoteIds": ["\ud800"]}, "la nota relevante «\\ud800» no existe"),
-        ({"relevantNoteIds": [nested(2_000)]}, "la nota relevante «[[[[[[[...]]]]]]]» no existe"),
-    ],
-)
-def test_a_bad_field_is_named_with_its_entry(change: dict[str, Any], reason: str) -> None:
-    query = change.get("query", ROW["query"])
-    assert problems_of([ROW | {"query": "Otra", "id": None}, ROW | change]) == [
-        f"entrada 2 («{query}»): {reason}"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -102,25 +102,6 @@ def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> 
     assert (tmp_path / ".env.anterior").read_text().endswith("2020-01\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nada"], "No existe la carpeta"),
-        (["mis notas", "--first-month", "2025-13"], "2025-13"),
-        (["mis notas", "--questions", "-1"], "-1"),
-        (["vacia"], "No hay notas que leer"),
-    ],
-)
-def test_what_is_wrong_is_named(
-    rag: Rag, folder: Path, tmp_path: Path, arguments: list[str], said: str
-) -> None:
-    (tmp_path / "vacia").mkdir()
-    done = rag("init", *arguments)
-    assert done.code == 2
-    assert said in done.err
-    assert not (tmp_path / ".env").exists()
-
-
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=30))
 def test_any_path_can_be_written_into_the_file(value: str) -> None:
     from io import StringIO

@@ -1,12 +1,10 @@
 """The names of figures on Dagster's pages: in both languages, each its own, and never forgotten."""
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
 
-from rag_resources.core.retrievers import RetrieverName
 from rag_resources.languages.files import read
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import OPERATORS
@@ -23,15 +21,6 @@ def words(language: str, section: str) -> dict[str, str]:
 @pytest.mark.parametrize("language", OPERATORS)
 def test_operators_read_every_name_in_their_language(language: str, section: str) -> None:
     assert list(words(language, section)) == list(words("es", section))
-
-
-def test_every_stage_has_a_name() -> None:
-    """Those of the code, and the retrievers, which are stages as well."""
-    sources = [path.read_text("utf-8") for path in (ROOT / "rag_resources").rglob("*.py")]
-    named = re.compile(r"(?:stages\.(?:run|optional)|\bdegrade)\(\s*\"([a-z_]+)\"")
-    stages = {name for text in sources for name in named.findall(text)} | set(RetrieverName)
-    assert {"transform", "rerank", "semantic"} <= stages
-    assert stages - words("es", "stages").keys() == set()
 
 
 def _keys(tree: ast.AST) -> set[str]:

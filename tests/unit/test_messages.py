@@ -16,7 +16,6 @@ from babel.messages.pofile import read_po
 
 from rag_resources.core.errors import (
     InvalidParameterError,
-    InvalidQueryError,
 )
 from rag_resources.core.query import check_language
 from rag_resources.languages.files import LANGUAGES
@@ -219,17 +218,3 @@ def test_a_text_is_made_anew_in_another_language() -> None:
     assert render(text, "es") == text
     assert render(text, "en") == "«0» is less than the minimum, 1"
     assert render(text, "fr-CA") == "«0» est inférieur au minimum, 1"
-
-
-def test_what_a_language_lacks_is_told_as_operators_read_it() -> None:
-    operators = _("passes")
-    assert render(operators, "fr") == operators == "pasa"
-    assert render(_("must not be empty"), "tlh") == "no puede estar vacío"
-    assert render("the server's own words", "fr") == "the server's own words"
-
-
-def test_an_error_carries_its_sentence_and_values() -> None:
-    sentence = "The question has {length} characters; the maximum is {maximum}."
-    error = InvalidQueryError(_(sentence).format(length=3_000, maximum=2_000))
-    assert (error.msgid, error.values) == (sentence, {"length": 3_000, "maximum": 2_000})
-    assert render(error.message, "en") == "The question has 3000 characters; the maximum is 2000."

@@ -8,23 +8,6 @@ from pathlib import Path
 from tests.skips import ALLOWED
 
 ROOT = Path(__file__).parents[2]
-UNNAMED = """
-import pytest
-
-@pytest.mark.skipif(True, reason="needs a server")
-def test_by_a_mark():
-    pass
-
-def test_by_a_call():
-    pytest.skip("needs a server")
-
-@pytest.fixture
-def server():
-    pytest.skip("needs a server")
-
-def test_by_a_fixture(server):
-    pass
-"""
 NAMED = """
 import pytest
 
@@ -51,11 +34,6 @@ def outcome(folder: Path, text: str) -> str:
         check=False,
     )
     return re.sub(r" in .*", "", done.stdout.strip().splitlines()[-1])
-
-
-def test_a_skip_that_is_not_listed_fails(tmp_path: Path) -> None:
-    """However it is made."""
-    assert outcome(tmp_path, UNNAMED) == "1 failed, 2 errors"
 
 
 def test_a_listed_test_may_be_skipped_for_its_reason_only(tmp_path: Path) -> None:

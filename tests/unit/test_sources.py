@@ -224,21 +224,6 @@ class TestMarkdown:
         assert found.location.partition(":")[0] == "mala.md"
         assert reason in found.reason
 
-    @pytest.mark.parametrize(
-        ("front_matter", "location"),
-        [
-            ("title: Rota\nfecha: 2026-02-30", "rota.md:3"),
-            ("tags:\n- a\n- b\n# nota\ncreated_at: ayer", "rota.md:6"),
-            ("a: 1\n'tags': {a: 1}", "rota.md:3"),
-            ("text: otro\nid: 'a'\ntitle: [1]", "rota.md:4"),
-        ],
-    )
-    def test_a_bad_field_is_reported_with_its_line(
-        self, tmp_path: Path, front_matter: str, location: str
-    ) -> None:
-        found = rejection(write(tmp_path / "rota.md", f"---\r\n{front_matter}\n---\nhola"))
-        assert found.location == location
-
     @pytest.mark.parametrize("content", ["", "\n", " \t\r\n \n", "---\nid: a\n---\n  \n", "\0\0"])
     def test_a_blank_note_is_rejected(self, tmp_path: Path, content: str) -> None:
         found = rejection(write(tmp_path / "blanca.md", content))
@@ -501,58 +486,6 @@ class TestCsv:
             ),
             NoteRecord("2", "", "e", datetime(2025, 3, 15, tzinfo=UTC), (), {}, "notas.csv:4"),
         ]
-
-    def test_bad_rows_are_named_and_the_others_go_in(self, tmp_path: Path) -> None:
-        rows = [
-            b"id,content,created_at",
-            b"a,bien,2025-03-14",
-            b"b,pocos",
-            b"c,demasiados,2025-03-14,x",
-            b"d,,2025-03-14",
-            b"e,  ,2025-03-14",
-            b"f,x,ayer",
-            b'g,"varias',
-            b'\xf1 lineas",2025-13-14',
-            b'h,"mal"puesto,2025-03-14',
-            b"a,repetido,2025-03-14",
-            b"i,n\x00ul,2025-03-14",
-            b'j,"sin cerrar,2025-03-14',
-            b"k,se la lleva,2025-03-14",
-        ]
-        path = write(tmp_path / "n.csv", b"\n".join(rows))
-        reasons = {
-            3: "La fila tiene 2 campos y la cabecera 3.",
-            4: "La fila tiene 4 campos y la cabecera 3.",
-            5: "content: falta el contenido",
-            6: "content: el contenido está en blanco",
-            7: "created_at: «ayer» no es una fecha",
-            8: "created_at: «2025-13-14» no es una fecha",
-            10: "De la línea 10 a la 10",
-            11: "id: «a» ya está en n.csv:2",
-            13: "De la línea 13 a la 14 no es CSV válido",
-        }
-        found = rejections(path)
-        assert list(found) == [f"n.csv:{line}" for line in reasons]
-        for line, reason in reasons.items():
-            assert reason in found[f"n.csv:{line}"]
-        good = [record for record in read(path) if isinstance(record, NoteRecord)]
-        assert [(n.external_id, n.content) for n in good] == [("a", "bien"), ("i", "nul")]
-
-    @pytest.mark.parametrize(
-        ("text", "reason"),
-        [
-            ("", "tiene estas: —"),
-            ("id,apunte\n1,hola\n2,adiós\n", "tiene estas: id, apunte"),
-            ("id,text,id\n1,hola,2\n", "La columna «id» está repetida"),
-            ('"id,text\n1,hola', "no es CSV válido"),
-        ],
-    )
-    def test_an_unusable_header_rejects_the_file_once(
-        self, tmp_path: Path, text: str, reason: str
-    ) -> None:
-        found = rejection(write(tmp_path / "n.csv", text))
-        assert found.location == "n.csv"
-        assert reason in found.reason
 
     def test_a_line_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
         path = write(tmp_path / "n.csv", "text\r\n" + "a" * 5000 + "\r\nb\r\n")
