@@ -15,7 +15,8 @@ _MOST_KEYS = 10
 _MOST_CHARS = 160
 _MOST_LINES = 60
 _VOLATILE = re.compile(
-    r"(_ms|Ms|latency|seconds|[vV]ersion|stages|uptime|p50|p95|Revision|_revision|PerMinute|isWorking)$"
+    r"(_ms|Ms|latency|latencyP..|seconds|[vV]ersion|stages|uptime|p50|p95)$"
+    r"|(Revision|_revision|PerMinute|isWorking)$"
     r"|^(address|port|pid|key|expiresAt|report|findings|dataDir|path|sizeBytes)$"
     r"|^(missing|explanations|messages|notice)$"
 )
