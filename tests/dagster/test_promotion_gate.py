@@ -10,9 +10,12 @@ import dagster as dg
 import pytest
 from dagster_project import (
     CANDIDATE,
+    CHUNKS,
     CONFIGURATIONS,
+    EMBEDDINGS,
     FILLER,
     GOLDEN,
+    MONTHS,
     PROMOTED,
     QUIET,
     REFERENCE,
@@ -184,3 +187,37 @@ def test_a_copy_that_serves_less_is_not_promoted(
     said = indexed.check(evaluated, "no_regression")
     assert not said.passed
     assert "es peor" in said.metadata[label("served_state")].value
+
+
+def test_what_a_person_reports_as_done_promotes_nothing(failing: Project) -> None:
+    """As the buttons of the UI do: a check that passed, an evaluation and a promotion."""
+    assert failing.run(CANDIDATE).success
+    passed = dg.AssetCheckEvaluation(
+        asset_key=CANDIDATE, check_name="hit_rate_gate", passed=True, metadata={}
+    )
+    for event in (passed, dg.AssetMaterialization(CANDIDATE), dg.AssetMaterialization(PROMOTED)):
+        failing.instance.report_runless_asset_event(event)
+    assert REFUSED in failure_texts(failing.run(PROMOTED))
+    assert not promotions(failing)
+
+
+def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: Project) -> None:
+    """Rolled back, resumed, half backfilled: the promotion measures again, and refuses by that.
+
+    What serves since the rollback was never evaluated, and is measured first.
+    """
+    assert indexed.run(CANDIDATE, PROMOTED).success
+    passed = promotions(indexed)
+    job(indexed, "rollback_immediate", "drop_migration", reason="Prueba.", confirm="borrar")
+    job(indexed, "resume_migration", "lift_hold", reason="Prueba.")
+    assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS[2:]).success
+    # Nor by a provisional chunk: half of the index is missing.
+    indexed.query("DELETE FROM chunks WHERE id = note_id")
+    before = indexed.query("SELECT max(hit_rate_at_10), count(*) FROM evaluation_results")
+    refused = indexed.run(PROMOTED, run_config=NAMED)
+    assert promotions(indexed)[: len(passed)] == passed
+    assert promotions(indexed)[len(passed) :] == [("baseline",)]
+    rates = indexed.query("SELECT hit_rate_at_10 FROM evaluation_results ORDER BY created_at")
+    assert len(rates) == before[0][1] + 2
+    assert rates[-1][0] < 0.85 <= before[0][0]
+    assert f"rapida: no pasa el control, Hit_Rate@10 = {rates[-1][0]:.3f}" in failure_texts(refused)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,14 +13,13 @@ from structlog.testing import capture_logs
 
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
-from rag_resources.core.answer_log import LoggedAnswer, Outcome, Verdict
+from rag_resources.core.answer_log import Outcome, Verdict
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.deletion import delete_notes
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
-from rag_resources.store.answers import insert_answers
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome as Called
 from tests.command_line import call_rag, isolate
@@ -179,38 +178,6 @@ def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
         with pytest.raises(InvalidParameterError) as error:
             log.give_feedback(**arguments)  # type: ignore[arg-type]
         assert error.value.msgid == message.msgid
-
-
-def logged(days: int = 0) -> LoggedAnswer:
-    at = datetime.now(UTC) - timedelta(days=days)
-    return LoggedAnswer(
-        answer_id=uuid4(),
-        asked_at=at,
-        question="¿?",
-        language="es",
-        outcome=Outcome.MISSED,
-        configuration="hybrid",
-        embedding_model="e5",
-        answerer="x",
-    )
-
-
-def test_old_answers_are_deleted_and_those_of_others_are_not_seen(
-    opened: Callable[..., Application], database: Database, database_url: str
-) -> None:
-    app = opened()
-    old, new = logged(366), logged(6)
-    with database.transaction() as connection:
-        insert_answers(connection, [old, new])
-    with Database(database_url, tenant="otra") as other, other.transaction() as connection:
-        insert_answers(connection, [foreign := logged()])
-    app.answer_log.delete_old()
-    assert [own.answer_id for own in app.answer_log.latest(limit=9)] == [new.answer_id]
-    ever = TimeWindow(DAY, datetime.now(UTC) + timedelta(days=1))
-    assert app.answer_log.figures(ever).questions == 1
-    for answer in (old, foreign):
-        with pytest.raises(InvalidParameterError):
-            app.answer_log.give_feedback(answer.answer_id, "up")
 
 
 def test_an_answer_neither_waits_for_the_log_nor_fails_by_it(

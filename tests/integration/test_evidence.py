@@ -19,6 +19,7 @@ from tests.evaluated_corpus import (
     BASELINE,
     CANDIDATE,
     NOTES,
+    OTHER,
     STEPS,
     Evaluated,
     counted_is_what_is_there,
@@ -278,3 +279,16 @@ def test_property_57_whatever_happened_current_means_that_measuring_again_tells_
         for question in measured.keys() & again.keys():
             assert again[question] == measured[question]
     assert corpus.counted_is_what_is_there()
+
+
+def test_chunking_again_makes_it_stale(corpus: Evaluated) -> None:
+    corpus.index(OTHER)
+    assert corpus.evidence().state is EvidenceState.STALE
+    assert corpus.evidence(BASELINE).is_current
+
+
+def test_an_evaluation_that_recorded_nothing_is_stale(corpus: Evaluated) -> None:
+    corpus.forge("UPDATE evaluation_results SET contents = '{}'")
+    assert corpus.evidence().state is EvidenceState.STALE
+    with pytest.raises(GateNotPassedError, match="obsoleta"):
+        corpus.promote()

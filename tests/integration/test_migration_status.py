@@ -177,38 +177,6 @@ def test_notes_chunked_another_way_remain(database: Database) -> None:
     assert (total.chunked, total.migrated, total.remaining) == (12, 0, 12)
 
 
-def test_errors_are_told_by_kind_with_examples(database: Database) -> None:
-    """The model refuses the texts of one month's notes: they stay queued, without delays."""
-    write_notes(database, *MONTHS[:2])
-    register(database)
-    migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS[:2])
-    status = read(database)
-    [kind] = status.errors
-    assert (kind.stage, kind.model, kind.count, len(kind.examples)) == ("embed_chunk", MODEL, 12, 3)
-    assert all(example.external_id.startswith(MONTHS[1]) for example in kind.examples)
-    assert {example.reason for example in kind.examples} == {"El texto no se puede representar."}
-    first, second = status.months
-    assert (first.failed, second.failed, second.migrated) == (0, 12, 12)
-    assert status.models[0].pending_notes == 12
-
-
-def test_every_model_has_its_own_progress(database: Database) -> None:
-    """A configured one that was never used has everything to do; so has one that is new."""
-    write_notes(database, MONTHS[0])
-    migrate_months(database, register(database), MONTHS[0])
-    register(database, HashEmbedder("nuevo", 16))
-    status = read(database, models=(MODEL, "futuro"))
-    assert [(model.name, model.state, model.percent) for model in status.models] == [
-        (MODEL, "building", 100),
-        ("futuro", None, 0),
-        ("nuevo", "building", 0),
-    ]
-    assert status.months[0].pending == {MODEL: 0, "futuro": 12, "nuevo": 12}
-    assert [model.pending_notes for model in status.models] == [0, 12, 12]
-    assert not status.is_complete
-    assert read(database).is_complete
-
-
 # --- Pace and time left -------------------------------------------------------------------------
 
 

@@ -1,8 +1,6 @@
 """Model servers as they behave beside what the protocols say: thoughts, fences, refusals."""
 
-import base64
 import json
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,13 +8,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import BaseModel
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.providers.ollama import OllamaChat
-from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
+from rag_resources.providers.openai import OpenAIChat
 from rag_resources.providers.protocols import Ending, Sampling
 from rag_resources.providers.server_models import parsed
 
@@ -178,25 +175,3 @@ def test_ollama_does_not_think_and_is_cut_by_what_it_writes(served: Serve) -> No
     assert [body.get("think") for body in odd.bodies] == [False, None]
     assert all("num_predict" not in body["options"] for body in odd.bodies)
     assert ends[0].is_cut
-
-
-@pytest.mark.parametrize("encoded", [True, False])
-@pytest.mark.parametrize("refuses", [True, False])
-def test_vectors_come_in_base64_and_without_index(
-    encoded: bool, refuses: bool, served: Serve
-) -> None:
-    def answer(body: Json) -> tuple[int, list[Any]]:
-        if refuses and "encoding_format" in body:
-            return 422, [{"detail": [{"loc": ["body", "encoding_format"]}]}]
-        vectors: list[Any] = [[0.0, float(len(text))] for text in body["input"]]
-        vectors = [
-            [3.0, 4.0] if text == "a" else vector
-            for text, vector in zip(body["input"], vectors, strict=True)
-        ]
-        if encoded:
-            vectors = [base64.b64encode(struct.pack("<2f", *own)).decode() for own in vectors]
-        return 200, [{"data": [{"embedding": vector} for vector in vectors]}]
-
-    with OpenAIEmbedder("m", base_url=served(answer).url) as embedder:
-        found = embedder.embed_queries(["a", "bb"])
-    assert np.allclose(found, [[0.6, 0.8], [0, 1]])

@@ -1,7 +1,7 @@
 """Rollbacks to whole notes or to the previous configuration; notes are never changed."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -615,3 +615,28 @@ def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> No
     take_back(corpus, "segunda")
     evaluate(corpus, SECOND)
     assert promote(corpus, FIRST, SECOND) == ("primera", False)
+
+
+def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
+    """Evaluations of the chunks that were dropped do not count, not even by name."""
+    migrated(corpus, 2)
+    served_in_turn(corpus, FIRST, SECOND)
+    evaluate(corpus, THIRD)
+    back(corpus.database)
+    candidates: Sequence[NamedConfiguration] = (FIRST, SECOND, THIRD)
+    with pytest.raises(MigrationHeldError, match="solo se promueve una candidata si"):
+        promote(corpus, *candidates)
+    assert serving(corpus.database) == "baseline"
+    with pytest.raises(GateNotPassedError, match=r"primera: .* está obsoleta: .*fragmentos"):
+        promote(corpus, *candidates, name="primera")
+    evaluate(corpus, FIRST)
+    assert promote(corpus, *candidates, name="primera") == ("primera", True)
+
+    resume(corpus.database)
+    evaluate(corpus, THIRD)
+    assert back(corpus.database)
+    resume(corpus.database)
+    with pytest.raises(GateNotPassedError, match="tercera: se volvió a las notas enteras"):
+        promote(corpus, *candidates)
+    evaluate(corpus, THIRD)
+    assert promote(corpus, *candidates) == ("tercera", True)

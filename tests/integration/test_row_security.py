@@ -370,31 +370,6 @@ def views(url: str) -> list[str]:
     return [name for (name,) in found]
 
 
-def test_views_follow_the_tables_and_go_when_they_are_not_needed(
-    without_superuser: Isolated,
-) -> None:
-    """A migration may change a table that has a view; meanwhile the table itself is seen."""
-    corpus, url, own = without_superuser
-    with psycopg.connect(url, autocommit=True) as superuser:
-        superuser.execute("CALL hide_tenant_views()")
-        with corpus.database.as_(Access.READER).transaction() as connection:
-            assert connection.execute("SELECT count(*) FROM notes").fetchone() == (2,)
-        superuser.execute("ALTER TABLE notes ADD COLUMN mood text DEFAULT 'alegre'")
-        for _ in range(2):
-            assert migrate(own) == []
-        with corpus.database.as_(Access.READER).transaction() as connection:
-            moods = connection.execute("SELECT mood FROM notes").fetchall()
-            assert moods == [("alegre",)] * 2
-        assert migrate(url) == []
-    assert views(url) == []
-    with (
-        Database(own, tenant="ana") as database,
-        database.as_(Access.READER).transaction() as connection,
-    ):
-        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (2,)
-        assert read_status(connection).isolation is Isolation.ROLES
-
-
 def test_without_the_roles_the_login_searches(database_url: str) -> None:
     """On a server whose superuser never migrated and whose owner may make no roles."""
     login = f"login_{uuid4().hex}"

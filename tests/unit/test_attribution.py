@@ -6,7 +6,6 @@ from uuid import UUID
 from rag_resources.core.attribution import (
     ConfigChange,
     EvaluatedQuestion,
-    Flip,
     config_changes,
     flips,
 )
@@ -47,13 +46,6 @@ def test_flips_are_the_questions_one_found_and_the_other_did_not() -> None:
     found = flips(before, after)
     assert [flip.after.golden_id.int for flip in found] == [2, 1, 3]
     assert [flip.is_lost for flip in found] == [True, True, False]
-
-
-def test_newcomers_are_what_came_in_instead() -> None:
-    """Notes retrieved before and relevant notes do not count; a gained question has none."""
-    lost = Flip(question(1, [1, 2], [1, 5]), question(1, [1, 2], [8, 5, 9]))
-    assert lost.newcomers == (note(8), note(9))
-    assert Flip(lost.after, lost.before).newcomers == ()
 
 
 def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:

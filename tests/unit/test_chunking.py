@@ -10,7 +10,7 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.text import content_sha256, count_tokens
 from rag_resources.core.types import Chunk
-from tests.strategies import count_bytes, count_words
+from tests.strategies import count_words
 
 NOTE_ID = UUID("11111111-2222-3333-4444-555555555555")
 
@@ -142,58 +142,12 @@ def test_an_over_long_sentence_is_cut_before_a_conjunction(conjunction: str) -> 
     assert contents(f"{half} {conjunction} {half}", config()) == [half, f"{conjunction} {half}"]
 
 
-def test_a_word_that_only_begins_like_a_conjunction_is_no_border() -> None:
-    half = " ".join(["voz"] * 9)
-    first, _ = contents(f"{half} yate {half}", config())
-    assert first == f"{half} yate " + " ".join(["voz"] * 6)
-
-
 def test_neighbours_inside_an_over_long_sentence_share_a_clause() -> None:
     clauses = [f"c{number} dos tres cuatro cinco," for number in range(4)]
     assert contents(" ".join(clauses), config(overlap=5)) == [
         " ".join(clauses[:3]),
         " ".join(clauses[2:]),
     ]
-
-
-def test_neighbours_inside_a_sentence_without_clauses_share_words() -> None:
-    words = [f"p{number}" for number in range(40)]
-    assert contents(" ".join(words), config(overlap=4)) == [
-        " ".join(words[start : start + 16]) for start in (0, 12, 24)
-    ]
-
-
-def test_neighbours_inside_a_word_share_letters() -> None:
-    chunks = chunk_note(NOTE_ID, "x" * 160, config(overlap=4))
-    assert [(chunk.start_char, chunk.end_char) for chunk in chunks] == [
-        (0, 64),
-        (48, 112),
-        (96, 160),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("word", "bounds"),
-    [("b" * 17, [(0, 16), (15, 17)]), ("😀" * 5, [(0, 4), (3, 5)])],
-)
-def test_a_word_is_cut_to_single_characters_if_the_overlap_is_no_larger(
-    word: str, bounds: list[tuple[int, int]]
-) -> None:
-    """Of one byte, or of four, which is the least there is."""
-    chunks = chunk_note(NOTE_ID, word, config(1), counter=count_bytes)
-    assert [(chunk.start_char, chunk.end_char) for chunk in chunks] == bounds
-
-
-def test_a_30_000_letter_word_is_cut_hard() -> None:
-    note = "Antes. " + "x" * 30_000 + " después."
-    cut = ChunkingConfig()
-    chunks = chunk_note(NOTE_ID, note, cut)
-    assert all(count_tokens(chunk.content) <= 512 for chunk in chunks)
-    assert chunks[0].start_char == 0
-    assert chunks[-1].end_char == len(note)
-    for left, right in pairwise(chunks):
-        assert left.start_char < right.start_char <= left.end_char + 1
-    assert 15 <= len(chunks) <= 18  # 7,500 tokens, 512 a chunk, 50 of them shared
 
 
 def test_a_note_of_one_megabyte_without_a_full_stop_is_cut_at_words() -> None:
@@ -206,9 +160,3 @@ def test_a_note_of_one_megabyte_without_a_full_stop_is_cut_at_words() -> None:
         assert right.start_char <= left.end_char + 1
     words = set(note.split())
     assert all(words.issuperset(chunk.content.split()) for chunk in chunks)
-
-
-def test_a_megabyte_of_white_space_inside_a_sentence_is_cut_at_once() -> None:
-    """Fuzzing found that looking for a clause took the square of its length."""
-    first, last = chunk_note(NOTE_ID, "[" + " " * 1_000_000 + "[", config(size=16))
-    assert (first.content, last.content) == ("[", "[")

@@ -9,11 +9,9 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.calibration import (
-    FEWEST,
     AskedQuestion,
     calibrate,
     fit_logistic,
-    measure,
 )
 from rag_resources.core.confidence import (
     SIGNALS,
@@ -140,16 +138,6 @@ def test_the_fit_of_two_groups_is_their_shares() -> None:
     assert probability(*fitted, {Signal.DROP: 0.0}) == pytest.approx(3 / 12, abs=1e-4)
 
 
-def test_auc_and_brier_by_hand() -> None:
-    """True .9 and .4, untrue .4 and .1: three pairs and a half of four are in order."""
-    found = measure([0.9, 0.4, 0.4, 0.1], [True, True, False, False])
-    assert found.auc == 3.5 / 4
-    assert found.brier == pytest.approx((0.01 + 0.36 + 0.16 + 0.01) / 4)
-    assert found.constant_brier == 0.25
-    assert found.auc_low <= found.auc <= found.auc_high
-    assert not found.tells_something  # four questions are no evidence
-
-
 def asked(likely: Sequence[float], *, seed: int) -> list[AskedQuestion]:
     """Questions whose first signal is the probability that they were found, never first."""
     drawn = random.Random(seed)
@@ -227,13 +215,6 @@ def test_a_question_is_judged_without_those_about_its_notes() -> None:
         for number in range(160)
     ]
     assert not calibrate(questions).measured[Claim.RESULTS].tells_something
-
-
-def test_too_few_of_either_outcome_measure_nothing() -> None:
-    few = asked([1.0] * 100 + [0.0] * (FEWEST - 1), seed=4)
-    assert calibrate(few).measured == {}
-    enough = asked([1.0] * 100 + [0.0] * FEWEST, seed=4)
-    assert calibrate(enough).calibration.claims.keys() == {Claim.RESULTS}
 
 
 def test_unanswerable_questions_are_counted_and_empty_responses_are_no_case() -> None:

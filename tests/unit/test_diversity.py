@@ -34,12 +34,6 @@ def test_what_repeats_a_result_comes_after_what_does_not() -> None:
     assert [item.score for item in diverse] == pytest.approx([1.0, 0.2 + 0.24, 0.36])
 
 
-def test_a_little_diversity_does_not_beat_relevance() -> None:
-    diverse = maximal_marginal_relevance(RANKED, VECTORS, 0.2)
-    assert [item.chunk_id for item in diverse] == [A, B, C]
-    assert [item.score for item in diverse] == pytest.approx([1.0, 0.72, 0.4 + 0.2 * 0.4])
-
-
 def test_cosines_count_on_the_scale_of_their_model() -> None:
     """With e5 the range is .75–.95: B repeats A at .95 and C, at .75, is about something else."""
     vectors = {
@@ -64,9 +58,3 @@ def test_a_chunk_without_a_vector_is_as_similar_as_two_chunks_are_on_average() -
     diverse = maximal_marginal_relevance(ranked, VECTORS, 0.7)
     assert [item.chunk_id for item in diverse] == [A, C, D, B]
     assert diverse[2].score == pytest.approx(0.3 * 0.5 + 0.7 * (1 - 2.2 / 3))
-
-
-@pytest.mark.parametrize("vectors", [{}, {A: vector(1, 0)}])
-def test_without_vectors_to_compare_the_order_stays(vectors: dict[UUID, Vectors]) -> None:
-    diverse = maximal_marginal_relevance(RANKED, vectors, 0.5)
-    assert [item.chunk_id for item in diverse] == [A, B, C]

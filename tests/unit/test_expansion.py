@@ -45,18 +45,6 @@ def test_a_passage_is_widened_by_whole_sentences(
     assert expanded([piece], config) == [expected]
 
 
-def test_windows_that_overlap_become_one_in_the_order_given() -> None:
-    first, last, far = expanded(["Cuatro.", "Dos.", "Cinco."], around(1, 0))
-    assert first == far == "Tres 😀. Cuatro. Cinco."
-    assert last == "Uno. Dos."
-
-
-def test_windows_that_touch_become_one() -> None:
-    config = around(0, 0)
-    assert expand("ab", [Span(0, 1), Span(1, 2)], config) == [Span(0, 2), Span(0, 2)]
-    assert expand("¿Qué?¡Sí!", [Span(0, 5), Span(5, 9)], config) == [Span(0, 9), Span(0, 9)]
-
-
 def long_note(paragraphs: int, sentences_each: int, gap: str = "\n\n") -> str:
     return gap.join(
         " ".join(f"Frase {n} del párrafo {p}." for n in range(sentences_each))

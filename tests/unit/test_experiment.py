@@ -107,18 +107,6 @@ def test_a_grid_that_would_take_for_ever_is_refused() -> None:
         tried(MAX_CONFIGURATIONS)
 
 
-def test_configurations_by_name_count_as_those_of_a_grid_do() -> None:
-    def tried(named: int, grid: dict[str, list[object]]) -> dict[str, RetrievalConfig]:
-        configurations = {f"c{n}": {"fusion.rank_constant": 100 + n} for n in range(named)}
-        raw = {"name": "x", "base": "b", "grid": grid, "configurations": configurations}
-        return expand(parse_experiment(raw, origin="x"), BASE)
-
-    two: dict[str, list[object]] = {"top_k.final": [1, 2]}
-    assert len(tried(MAX_CONFIGURATIONS - 1, {})) == len(tried(MAX_CONFIGURATIONS - 3, two)) == 200
-    with pytest.raises(InvalidConfigurationError, match="201 "):
-        tried(MAX_CONFIGURATIONS - 2, two)
-
-
 @pytest.mark.parametrize(
     ("grid", "name"),
     [
@@ -139,12 +127,6 @@ def test_a_combination_is_named_by_the_fields_that_vary_as_shortly_as_is_clear(
 ) -> None:
     raw = {"name": "x", "base": "b", "grid": grid}
     assert list(expand(parse_experiment(raw, origin="x"), BASE))[1] == name
-
-
-def test_few_questions_take_turns_and_each_is_judged_once() -> None:
-    parts = split_questions(entries(31), Selection())
-    assert sorted(key.int for part in parts for key in part) == list(range(31))
-    assert sorted(map(len, parts)) == [6, 6, 6, 6, 7]
 
 
 def test_a_split_depends_on_texts_and_seed_alone() -> None:

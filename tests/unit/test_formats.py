@@ -1,7 +1,6 @@
 """The examples of docs/notes.md are read as the page says: files, fields, identifiers, months."""
 
 import json
-import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,33 +55,6 @@ def test_an_identifier_comes_from_the_file_or_the_text(
     assert isinstance(row, NoteRecord)
     assert isinstance(changed, NoteRecord)
     assert row.external_id != changed.external_id
-
-
-def test_the_month_is_that_of_the_date_in_utc(notes: dict[str, NoteRecord], tmp_path: Path) -> None:
-    """Else of the file's name, else of its last change; the note says which."""
-    assert f"{notes['nochevieja'].created_at:%Y-%m}" == "2025-12"
-    named = notes["compras/2025-05-02"]
-    assert (named.created_at, named.metadata["createdAtOrigin"]) == (
-        datetime(2025, 5, 2, tzinfo=UTC),
-        "file_name",
-    )
-    loose = tmp_path / "suelta.txt"
-    loose.write_text("Sin fecha.", "utf-8")
-    os.utime(loose, (0, 1_700_000_000))
-    (note,) = iter_source(loose)
-    assert isinstance(note, NoteRecord)
-    assert note.created_at == datetime.fromtimestamp(1_700_000_000, UTC)
-    assert note.metadata["createdAtOrigin"] == "file_modified"
-
-
-@pytest.mark.parametrize(
-    "written", re.findall(r"`(20[\d/.-]+(?:[T ][\d:+]+)?)`", PAGE.split("### Month")[1])
-)
-def test_every_date_that_the_page_writes_is_read(written: str, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text(f"---\nfecha: {written}\n---\nHola.\n", "utf-8")
-    (note,) = iter_source(tmp_path)
-    assert isinstance(note, NoteRecord)
-    assert f"{note.created_at:%Y-%m-%d}" == "2025-03-14"
 
 
 def test_the_questions_are_read_with_the_notes_of_the_page(notes: dict[str, NoteRecord]) -> None:

@@ -19,7 +19,6 @@ from tests.strategies import uuid_number
 NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
 NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
 CONTENTS = {uuid_number(1): "Salimos el lunes 3. Volvemos el lunes 10. 🚂", uuid_number(2): "Pan."}
-READING: Any = {"resolve_note": NOTES.get, "content_of": CONTENTS.__getitem__}
 
 ROW: dict[str, Any] = {
     "id": "00000000-0000-0000-0000-00000000000a",
@@ -100,13 +99,6 @@ def test_every_part_of_a_place_counts_in_the_hash_but_not_their_order() -> None:
     assert golden_hash([entry]) not in hashes
 
 
-def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
-    row = {name: value for name, value in ROW.items() if name != "relevantNoteIds"}
-    names = ["compra.md", "viaje.md", "compra.md", str(uuid_number(2))]
-    (entry,) = parse([row | {"relevantNotes": names}])
-    assert entry.relevant_note_ids == (uuid_number(2), uuid_number(1))
-
-
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -116,17 +108,6 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
 )
 def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason: str) -> None:
     assert problems_of([ROW | {"query": query}]) == [f"entrada 1 («{query[:60]}»): {reason}"]
-
-
-def test_no_note_is_looked_up_by_a_name_that_none_can_have() -> None:
-    asked: list[str] = []
-    with pytest.raises(InvalidGoldenDatasetError):
-        parse_golden(
-            [ROW | {"relevantNoteIds": ["a\0", None, 7]}],
-            origin="x",
-            **READING | {"resolve_note": asked.append},
-        )
-    assert asked == ["7"]
 
 
 def test_every_bad_field_of_every_entry_is_named() -> None:
@@ -144,20 +125,10 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
     ]
 
 
-def test_two_questions_with_one_id_are_refused() -> None:
-    found = problems_of([ROW, ROW | {"query": "¿Quién viene?"}])
-    assert found == ["entrada 2 («¿Quién viene?»): id: es el mismo que el de la entrada 1"]
-
-
 @pytest.mark.parametrize("query", ["¿Cuando salimos?", "¿CUÁNDO SALIMOS?", "¿cuando  SALIMOS?"])
 def test_questions_that_differ_in_accents_and_capitals_only_are_repeats(query: str) -> None:
     (found,) = problems_of([ROW, ROW | {"query": query, "id": None}])
     assert "la pregunta ya está en la entrada 1" in found
-
-
-@pytest.mark.parametrize("raw", [None, {}, {"entries": {}}, "texto", 3])
-def test_what_is_no_list_is_refused(raw: Any) -> None:
-    assert problems_of(raw) == ["se esperaba una lista «entries» de preguntas"]
 
 
 def test_the_hash_ignores_order_answers_tags_and_spelling() -> None:

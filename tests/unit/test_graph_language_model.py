@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import pytest
-
 from rag_resources.core.causal import CausalStatement, Relation
-from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.graph_version import GraphPart, rules_version
-from rag_resources.graph.extraction import Extractor, build_extractor, extractor_version
+from rag_resources.graph.extraction import Extractor, extractor_version
 from rag_resources.store.graph import ChunkToRead, NoteToRead
 from tests.language_models import ScriptedModel
 
@@ -58,15 +55,6 @@ def test_of_several_places_the_nearest_count() -> None:
     ((found,),) = statements(model, text)
     assert text[found.marker.start : found.marker.end] == "porque"
     assert (found.cause.start, found.effect.start) == (0, 14)
-
-
-def test_the_settings_choose_what_reads() -> None:
-    model = ScriptedModel({"statements": []}, name="ollama:prueba")
-    assert not build_extractor("rules", model).is_slow(GraphPart.STATEMENTS)
-    chosen = build_extractor("llm", model)
-    assert [chosen.is_slow(part) for part in GraphPart] == [False, True]
-    with pytest.raises(InvalidParameterError, match="LLM_MODEL"):
-        build_extractor("llm", None)
 
 
 def test_another_model_is_another_version_of_the_statements_only() -> None:

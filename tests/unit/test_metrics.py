@@ -45,26 +45,6 @@ def test_the_metrics_of_one_question_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("retrieved", "rank"),
-    [
-        ("abcdefghir", 10),
-        ("abcdefghijr", None),
-        ("aaaaaaaaaaaaar", 2),
-        ("abcdefghiabcr", 10),
-        ("", None),
-        ("abc", None),
-        ("r", 1),
-    ],
-)
-def test_ranks_count_distinct_notes_down_to_the_tenth(retrieved: str, rank: int | None) -> None:
-    ranking = judged("r", retrieved)
-    assert ranking.first_relevant_rank == rank
-    values = per_query_metrics({"q": ranking})["q"]
-    assert values["hit_rate_at_10"] == (rank is not None)
-    assert values["mrr"] == pytest.approx(1 / rank if rank else 0)
-
-
 def test_a_question_that_retrieved_nothing_is_a_zero_in_the_mean() -> None:
     per_query = per_query_metrics({"q1": judged("a", "a"), "q2": judged("a", "")})
     assert set(per_query["q2"].values()) == {0.0}
@@ -100,29 +80,6 @@ def test_trec_eval_agrees(seed: int) -> None:
             expected[f"precision_at_{cutoff}"] = values[f"P_{cutoff}"]
             expected[f"recall_at_{cutoff}"] = values[f"recall_{cutoff}"]
         assert ours[key] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("values", "share", "expected"),
-    [
-        ([15, 20, 35, 40, 50], 0.05, 15),
-        ([15, 20, 35, 40, 50], 0.30, 20),
-        ([15, 20, 35, 40, 50], 0.40, 20),
-        ([50, 35, 40, 20, 15], 0.50, 35),
-        ([15, 20, 35, 40, 50], 1.00, 50),
-        (list(range(1, 101)), 0.07, 7),
-        (list(range(1, 101)), 0.55, 55),
-        (list(range(1, 101)), 0.95, 95),
-        (list(range(1, 101)), 0.99, 99),
-        (list(range(1, 21)), 0.95, 19),
-        (list(range(1, 21)), 0.951, 20),
-        ([3.5], 1e-12, 3.5),
-        ([1, 2, 3], 1e-12, 1),
-    ],
-)
-def test_percentiles_are_nearest_ranks(values: list[float], share: float, expected: float) -> None:
-    """The first rows are the example of the Wikipedia article on percentiles."""
-    assert percentile(values, share) == expected
 
 
 @pytest.mark.parametrize(("values", "share"), [([], 0.5), ([1], 0), ([1], -0.1), ([1], 1.01)])

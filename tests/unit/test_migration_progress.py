@@ -10,7 +10,6 @@ from rag_resources.core.migration_status import (
     MonthProgress,
     minutes_left,
     percent,
-    total_progress,
     vectors_per_minute,
 )
 
@@ -38,19 +37,6 @@ def test_only_all_of_it_is_100_percent() -> None:
     assert percent(7, 7) == 100
     assert percent(0, 7) == 0
     assert percent(0, 0) == 100
-
-
-def test_months_add_up_model_by_model() -> None:
-    total = total_progress(
-        [
-            MonthProgress("2026-04", 10, 8, 6, 2, {"a": 1, "b": 0}),
-            MonthProgress("2026-05", 20, 9, 7, 1, {"a": 2, "b": 5}),
-        ],
-        "total",
-    )
-    assert total == MonthProgress("total", 30, 17, 13, 3, {"a": 3, "b": 5})
-    assert (total.remaining, total.percent_migrated) == (17, 43.33)
-    assert total_progress([], "total").percent_migrated == 100
 
 
 def test_chunks_of_queued_notes_have_no_current_vectors() -> None:

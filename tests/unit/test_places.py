@@ -1,7 +1,6 @@
 """From a note's characters to page and box, or to sheet and cells."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
@@ -9,7 +8,6 @@ from rag_resources.core.documents import Page, Removal, Section, check_section
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import (
     Box,
-    DocumentPlace,
     NoteSpan,
     Place,
     cut_spans,
@@ -18,7 +16,6 @@ from rag_resources.core.places import (
 )
 from rag_resources.core.text import Span
 from rag_resources.languages.messages import _
-from rag_resources.retrieval.notices import parts_in_words
 from tests.strategies import unaccounted
 
 FIRST, SECOND = Box(72, 700, 500, 712), Box(72, 72, 500, 84)
@@ -65,22 +62,6 @@ def test_cells_stand_by_sheet() -> None:
         Place(1, sheet="2024", cells=("A3:C3",)),
         Place(2, sheet="2025", cells=("A2:C2",)),
     )
-
-
-def test_places_in_json_and_in_words() -> None:
-    place = DocumentPlace(UUID(int=1), ("Plan", "Vivienda"), places_of(SPANS, 0, 36))
-    assert place.to_json() == {
-        "documentId": str(UUID(int=1)),
-        "headings": ["Plan", "Vivienda"],
-        "parts": [
-            {"page": 3, "boxes": [[72, 700, 500, 712]]},
-            {"page": 4, "boxes": [[72, 72, 500, 84]]},
-        ],
-    }
-    assert parts_in_words(place.places) == "pág. 3, pág. 4"
-    rows = DocumentPlace(UUID(int=1), (), places_of(ROWS, 0, 11))
-    assert rows.to_json()["parts"] == [{"sheet": "2024", "cells": ["A2:C2", "A3:C3"]}]
-    assert parts_in_words(rows.places) == "hoja «2024», A2:C2, A3:C3"
 
 
 @pytest.mark.parametrize(

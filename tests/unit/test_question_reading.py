@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from rag_resources.core.question_reading import goes_on, invents_nothing, read_question
-from rag_resources.documents.media_types import SUFFIXES
 
 BEFORE = "¿Qué pasó con la insulina durante el apagón en Teruel en abril de 2025?"
 
@@ -53,16 +52,6 @@ def test_files_and_names_are_told() -> None:
     assert signs.file_names == ("plan_2025.pdf",)
     assert signs.names == ("Marta Ruiz",)
     assert "plan 2025" in read_question("¿Qué dice el plan 2025?", "es", SATURDAY).phrases
-
-
-def test_quoted_titles_may_be_names_of_files() -> None:
-    assert "La mudanza" in read_question("¿Qué dice «La mudanza»?", "es", SATURDAY).phrases
-
-
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ".odt", ".pptx", ".jsonl"])
-def test_a_name_with_the_ending_of_a_document_is_the_name_of_a_file(suffix: str) -> None:
-    name = f"rapport-v2{suffix}"
-    assert read_question(f"Que dit {name} ?", "fr", SATURDAY).file_names == (name,)
 
 
 def test_the_name_of_a_file_may_have_spaces_and_the_number_of_a_copy() -> None:

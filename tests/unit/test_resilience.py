@@ -94,18 +94,6 @@ def test_a_breaker_opens_after_failures_in_a_row_and_names_the_dependency(
         succeed(breaker)
 
 
-def test_a_success_seen_elsewhere_ends_a_row_of_failures_but_opens_no_door(
-    breaker: CircuitBreaker,
-) -> None:
-    fail(breaker, FAILURES - 1)
-    breaker.succeeded()
-    fail(breaker, FAILURES - 1)
-    assert breaker.is_closed
-    fail(breaker)
-    breaker.succeeded()
-    assert not breaker.is_closed
-
-
 @pytest.mark.parametrize("works", [True, False])
 def test_the_outcome_of_the_trial_decides(
     breaker: CircuitBreaker, clock: Clock, works: bool
@@ -175,32 +163,6 @@ def test_only_errors_of_the_dependency_count(
     assert is_failure(error) is counts
     fail(breaker, FAILURES, error)
     assert breaker.is_closed is not counts
-
-
-def test_fifty_threads_at_a_half_open_breaker_make_one_trial(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    """The trial is still under way while the other 49 are refused, at once."""
-    fail(breaker, FAILURES)
-    clock.now += RESET_S
-    n_threads = 50
-    start = threading.Barrier(n_threads)
-    refused = threading.Semaphore(0)
-    passed: list[int] = []
-
-    def call(index: int) -> None:
-        start.wait()
-        try:
-            with breaker.guard():
-                passed.append(index)
-                for _ in range(n_threads - 1):
-                    assert refused.acquire(timeout=30)
-        except DependencyOpenError:
-            refused.release()
-
-    run_threads(n_threads, call)
-    assert len(passed) == 1
-    assert breaker.is_closed
 
 
 def test_each_dependency_has_one_breaker_of_its_own() -> None:

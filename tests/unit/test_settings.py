@@ -63,15 +63,6 @@ def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert (settings.notes_source, settings.golden_source) == (Path.cwd() / "notas", None)
 
 
-def test_an_empty_variable_is_as_if_it_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    defaults = load_settings()
-    for name in ("RAG_HOME", "RAG_CONFIGURATIONS", "RAG_POSTGRES_BIN", "UI_PORT"):
-        monkeypatch.setenv(name, "")
-    for name in ("UI_PORT", "DATABASE_URL"):
-        monkeypatch.setenv(name, "")
-    assert load_settings().model_copy(update={"database_url": None}) == defaults
-
-
 @pytest.mark.parametrize(
     "variables",
     [
@@ -92,15 +83,6 @@ def test_the_sizes_of_chunks_are_variables_of_their_own(
         monkeypatch.setenv(name, value)
     chunking = ChunkingConfig(max_tokens=64, min_tokens=8, overlap_tokens=4)
     assert load_settings().chunking == chunking
-
-
-def test_a_file_in_the_working_folder_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than the environment does."""
-    Path(".env").write_text("CHUNKING__MAX_TOKENS=300\nLLM_MODEL=ollama:a\nTENANT=ana\n")
-    monkeypatch.setenv("TENANT", "blas")
-    settings = load_settings()
-    assert settings.chunking.max_tokens == 300
-    assert (settings.llm_model, settings.tenant) == ("ollama:a", "blas")
 
 
 @pytest.mark.parametrize(

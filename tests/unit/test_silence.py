@@ -3,10 +3,8 @@
 import pytest
 
 from rag_resources.core.silence import (
-    MOST_ALLOWED_MISSES,
     SilenceCase,
     silence_curve,
-    threshold_for,
 )
 
 ASKED = [0.9, 0.8, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4, 0.3, 0.2]
@@ -58,19 +56,6 @@ def test_a_question_without_anything_to_say_is_silent_at_any_threshold() -> None
     assert curve is not None
     point = curve.at(0.0)
     assert (point.threshold, point.missed, point.false_answers) == (0.0, 1, 4)
-
-
-def test_without_questions_of_both_kinds_there_is_no_curve() -> None:
-    assert silence_curve([case for case in cases() if case.is_hidden]) is None
-    assert silence_curve([case for case in cases() if not case.is_hidden]) is None
-
-
-def test_the_last_point_is_the_most_that_the_setting_allows() -> None:
-    curve = silence_curve(cases())
-    assert curve is not None
-    assert curve.points[-1].allowed == MOST_ALLOWED_MISSES
-    assert curve.at(0.9) == curve.points[-1]
-    assert threshold_for([0.5], 0.9) == 0.5
 
 
 def test_what_is_told_has_the_intervals() -> None:

@@ -1,7 +1,5 @@
 """What a retrieval tells about its stages: times, failures, log records."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from structlog.testing import capture_logs
 
@@ -58,21 +56,3 @@ def test_an_optional_stage_that_fails_is_noted_and_the_others_go_on(stages: Stag
         "config_hash": "0123456789abcdef",
     }
     assert (debug["log_level"], debug["query"]) == ("debug", QUERY)
-
-
-def test_a_stage_that_depends_on_nothing_else_is_its_own_component(stages: Stages) -> None:
-    with capture_logs() as logs, stages.optional("expand"):
-        raise ZeroDivisionError
-    assert logs[0]["component"] == "expand"
-
-
-def test_threads_of_one_retrieval_share_its_stages(stages: Stages) -> None:
-    def work(number: int) -> None:
-        with stages.run("search"):
-            stages.degrade(f"stage{number % 2}", TimeoutError(), component="database")
-
-    with capture_logs() as logs, ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(200)))
-    assert list(stages.timings) == ["search"]
-    assert sorted(stages.degraded) == ["stage0", "stage1"]
-    assert sum(log["event"] == "retrieval_degraded" for log in logs) == 2

@@ -3,10 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rag_resources.core.confidence import Confidence
-from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.core.types import RetrievalResult
 from tests.strategies import uuid_number
 
 CHUNK, NOTE = (uuid_number(number) for number in (1, 2))
@@ -34,44 +32,3 @@ def test_a_note_is_called_by_its_title_else_by_its_name_in_its_source_else_by_it
     assert RESULT.label == "Título"
     assert replace(RESULT, title=" ").label == "diario/1.md"
     assert BARE.label == str(NOTE)
-
-
-def test_a_response_says_all_of_itself_in_json() -> None:
-    transformed = TransformedQuery("¿Qué? ¿Y cuándo?", Intent.TEMPORAL, ("a", "b"), "Ayer.", MOMENT)
-    response = RetrievalResponse(
-        results=(RESULT, BARE),
-        query="¿Qué?",
-        strategy="hybrid",
-        model="e5_small",
-        latency_ms=12.5,
-        stages={"embed": 3.0, "search": 9.5},
-        transformed=transformed,
-        degraded=("rerank",),
-        messages=("Sin reordenar.",),
-        error="no hubo nada que buscar",
-        cached=True,
-        confidence=Confidence({}, "Sin medir."),
-    )
-    assert response.to_json() == {
-        "results": [RESULT.to_json(), BARE.to_json()],
-        "query": "¿Qué?",
-        "transformedQuery": {
-            "originalQuery": "¿Qué? ¿Y cuándo?",
-            "intent": "temporal",
-            "subQueries": ["a", "b"],
-            "hydeAnswer": "Ayer.",
-            "timestamp": "2025-03-01T12:00:00+00:00",
-        },
-        "strategy": "hybrid",
-        "model": "e5_small",
-        "latencyMs": 12.5,
-        "stages": {"embed": 3.0, "search": 9.5},
-        "degraded": ["rerank"],
-        "messages": ["Sin reordenar."],
-        "error": "no hubo nada que buscar",
-        "cached": True,
-        "confidence": {"missing": "Sin medir."},
-    }
-    told = response.reworded(str.upper)
-    assert (told.messages, told.error) == (("SIN REORDENAR.",), "NO HUBO NADA QUE BUSCAR")
-    assert told.confidence == Confidence({}, "SIN MEDIR.")

@@ -56,15 +56,6 @@ def test_an_alias_that_doubles_without_end_is_named_by_its_line() -> None:
     assert caught.value.problem_mark.line > 10
 
 
-@pytest.mark.parametrize("text", ["a: 1\nb: &b [*b]", "a: 1\nb: &b {c: [*b]}"])
-def test_what_stands_inside_itself_is_named_by_its_line(text: str) -> None:
-    with pytest.raises(
-        yaml.MarkedYAMLError, match=_("a value does not fit its tag, is too long or too deep")
-    ) as caught:
-        load_yaml(text)
-    assert caught.value.problem_mark.line == 1
-
-
 @pytest.mark.parametrize(
     ("text", "line", "column", "remedy"),
     [
