@@ -72,3 +72,8 @@ def test_what_a_proxy_passes_on_needs_a_key(api: ApiServer, header: str) -> None
 def test_keyless_mode_can_be_switched_off(url: str, tmp_path: Path) -> None:  # noqa: F811
     with serving(tmp_path, url, API_OPEN="false") as closed:
         problem(closed.client.get("/v1/tags"), HTTPStatus.UNAUTHORIZED)
+
+
+def test_a_body_that_is_too_deep_is_explained(api: ApiServer) -> None:
+    refused = api.client.post("/v1/retrieve", content="[" * 20_000, headers=JSON)
+    assert problem(refused, BAD)["details"]

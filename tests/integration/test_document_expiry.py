@@ -117,3 +117,20 @@ def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:
     """Later it would have stopped the other documents of its month."""
     with pytest.raises(InvalidSourceError, match="«mañana» no es una fecha"):
         check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "mañana"})
+
+
+def test_a_copy_that_another_document_has_now_is_kept(stand: Stand) -> None:
+    """A document had that file once, and is purged."""
+    stand.write("a.txt", HOUSING)
+    stand.run()
+    (first,) = stand.documents()
+    stand.write("a.txt", TRANSPORT)
+    stand.run()
+    stand.write("b.txt", HOUSING)
+    stand.run()
+    expire(stand, first.document_id)
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
+
+    (left,) = stand.documents()
+    assert left.title == "b"
+    assert [path.read_text("utf-8") for path in stand.copies()] == [HOUSING]

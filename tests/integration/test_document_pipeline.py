@@ -372,3 +372,13 @@ def test_a_page_without_text_waits_for_a_person(stand: Stand) -> None:
     )
     assert list_reviews(stand.database, tenant="ana") == []
     assert stand.find("escaneado.pdf").status == "completed"
+
+
+def test_metadata_outside_the_folder_are_not_read(stand: Stand) -> None:
+    """A sidecar that is a link out of the folder rejects its document."""
+    (stand.folder.parent / "secreto.yaml").write_text("clave: valor")
+    stand.write("plan.txt", HOUSING)
+    (stand.folder / "plan.txt.yaml").symlink_to(stand.folder.parent / "secreto.yaml")
+    (rejected,) = stand.arrive().rejected
+    assert rejected.location == "plan.txt"
+    assert stand.documents() == []

@@ -15,7 +15,7 @@ from rag_resources.core.types import RejectedRecord
 from rag_resources.documents import web as public
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.web import WebAddress, web_addresses, web_files
-from tests.web_server import WebServer, cut_after, web_server
+from tests.web_server import Handler, WebServer, cut_after, web_server
 
 CONFIG = DownloadConfig(allow_private=True, timeout_s=5)
 TEXT = "El plan promete cien mil viviendas públicas. ".encode() * 400
@@ -226,3 +226,31 @@ def test_files_are_removed_when_they_were_taken(web: WebServer, tmp_path: Path) 
         seen += 1
     assert seen == 9
     assert not list(tmp_path.iterdir())
+
+
+def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path) -> None:
+    stop = web.answers  # The handler ends with the server.
+
+    def drip(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        try:
+            while "/drip.txt" in stop:
+                handler.wfile.write(b"x" * 100_000)
+                handler.wfile.flush()
+                handler.connection.settimeout(0.05)
+                try:
+                    handler.connection.recv(1)
+                except TimeoutError:
+                    continue
+                break
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    web.answers["/drip.txt"] = drip
+    config = DownloadConfig(allow_private=True, timeout_s=5, total_s=0.1)
+    (found,) = fetch(tmp_path, web.url("/drip.txt"), config=config)
+    assert "no responde a tiempo" in reason(found)
+    del stop["/drip.txt"]
