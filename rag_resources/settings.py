@@ -131,7 +131,6 @@ class Settings(BaseSettings):
         rag_postgres_bin: A folder with PostgreSQL binaries for the embedded server.
         notes_source: Folder or file of notes. None: the notes table is filled by others; or the
             sample is read, if `sample_by_default` and the database holds nothing else.
-        notes_follow_links: Whether links to files outside that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or a URL. None:
             there are none.
@@ -201,7 +200,6 @@ class Settings(BaseSettings):
     dagster_pg_url: SecretStr | None = None
     rag_postgres_bin: OptionalPath = None
     notes_source: OptionalPath = None
-    notes_follow_links: bool = False
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     documents_source: OptionalText = None
     documents_pattern: OptionalText = None

@@ -25,7 +25,7 @@ from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored
 from rag_resources.ingestion.export import ExportReading, export_lines, export_notes, read_export
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.moved import MovedNote, find_moved
-from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.ingestion.sources import iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.golden import questions_naming
 from rag_resources.store.notes import (
@@ -111,8 +111,7 @@ class Notes:
         Raises:
             InvalidSourceError: It cannot be read at all.
         """
-        options = SourceOptions(follows_links=self.settings.notes_follow_links)
-        return iter_source(path, options=options)
+        return iter_source(path)
 
     def ingest(
         self,

@@ -18,7 +18,7 @@ from rag_resources.cli.output import (
     say,
     write_json,
 )
-from rag_resources.cli.session import application, read_settings
+from rag_resources.cli.session import application
 from rag_resources.cli.survey_report import (
     SHOWN,
     show_moved,
@@ -52,29 +52,18 @@ def ingest(
         typer.Argument(metavar="RUTA", help=_("Folder or file: Markdown or text, JSONL or CSV.")),
     ],
     source_name: SourceName = None,
-    follow_links: Annotated[
-        bool,
-        typer.Option(
-            "--follow-links",
-            help=_(
-                "Also reads what is linked by links that lead out of the folder. By default "
-                "NOTES_FOLLOW_LINKS."
-            ),
-        ),
-    ] = False,
     yes: MixesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
     from rag_resources.core.quoting import printable
     from rag_resources.ingestion.export import is_export
-    from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
+    from rag_resources.ingestion.sources import READERS, iter_source
 
-    options = SourceOptions(follows_links=follow_links or read_settings().notes_follow_links)
     if is_export(path):
         _read_export(path, as_json=as_json)
         return
-    records = iter_source(path, options=options)
+    records = iter_source(path)
     with application() as app:
         source = _source(app, path, source_name, mixes=yes)
         report = _store(app, records, source, path)

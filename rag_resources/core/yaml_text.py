@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rag_resources.languages.messages import Text, _, joined
+from rag_resources.languages.messages import Text, _
 
 MAX_UNFOLDED_CHARS = 1_000_000
 """Most characters of all scalars together; those of an alias count each time it is used."""
@@ -90,48 +90,11 @@ def refuse_duplicate_keys(node: yaml.Node) -> None:
             refuse_duplicate_keys(value)
 
 
-def unclosed(error: yaml.YAMLError) -> yaml.Mark | None:
-    """Return the place of the quote or bracket that was never closed; None for another error.
-
-    The parser itself fails further down: at the next key, or at the document's end.
-    """
-    if not isinstance(error, yaml.MarkedYAMLError) or error.context_mark is None:
-        return None
-    context, problem = error.context or "", error.problem or ""
-    in_quotes = "quoted scalar" in context and "unexpected" in problem
-    in_brackets = context.startswith("while parsing a flow") and problem.startswith("expected ','")
-    return error.context_mark if in_quotes or in_brackets else None
-
-
 def problem_of(error: yaml.MarkedYAMLError) -> Text:
-    """Say where a text stops being YAML, and what to mend there if that is known."""
-    mark = unclosed(error) or error.problem_mark or error.context_mark
+    """Say where a text stops being YAML."""
+    mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    problem = _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
-    remedy = _remedy(error, opened=unclosed(error) is not None)
-    return joined(": ", (problem, remedy)) if remedy else problem
-
-
-def _remedy(error: yaml.MarkedYAMLError, *, opened: bool) -> Text | None:
-    problem = error.problem or ""
-    if opened:
-        return _("what is opened there is not closed")
-    if "'\\t'" in problem:
-        return _("there is a tab; indent with spaces")
-    if "cannot start any token" in problem:
-        return _("a value that begins so must be in quotes")
-    if problem.startswith("mapping values"):
-        return _(
-            "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, see "
-            "whether the line before lacks “:”, and whether its indentation is the same"
-        )
-    if problem.startswith("expected <block end>"):
-        return (
-            _("there is text after the closing quote; quotes inside are written twice")
-            if "<scalar>" in problem
-            else _("the indentation is not that of the lines of its level")
-        )
-    return None
+    return _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
 
 
 class Lines:

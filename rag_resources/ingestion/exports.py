@@ -8,43 +8,46 @@ from collections.abc import Iterator
 from email import message_from_binary_file, message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
-from html.parser import HTMLParser
+from itertools import groupby
 from mailbox import mbox
 from typing import Any
 from xml.etree import ElementTree
 
+from selectolax.lexbor import LexborHTMLParser
+
+from rag_resources.core.documents import BlockKind
 from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.documents.html import content_of
 from rag_resources.ingestion.records import build_note
-from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
+from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile
 from rag_resources.languages.messages import _
 
 Records = Iterator[NoteRecord | RejectedRecord]
 
-_LINE = re.compile(r"blockquote|br|div|h[1-6]|hr|li|ol|p|pre|table|tr|ul")
-_PARAGRAPH = re.compile(r"h[1-6]|ol|p|table|ul")
-_UNSEEN = {"script", "style", "title"}
+_TODO = re.compile(r"<en-todo[^>]*>(?:</en-todo>)?")
+_TABLE = (BlockKind.TABLE_HEADER, BlockKind.TABLE_ROW)
 _PROLOG_BYTES = 64 * 1024
 
 
-def read_eml(file: SourceFile, options: SourceOptions) -> Records:
+def read_eml(file: SourceFile) -> Records:
     """Yield the message of a file."""
     with file.path.open("rb") as opened:
         message = message_from_binary_file(opened, policy=policy.default)
-    yield from _message(message, file, options, file.name)
+    yield from _message(message, file, file.name)
 
 
-def read_mbox(file: SourceFile, options: SourceOptions) -> Records:
+def read_mbox(file: SourceFile) -> Records:
     """Yield the messages of a mailbox, in order."""
     box = mbox(file.path, create=False)
     try:
         for number, key in enumerate(box.iterkeys(), start=1):
             message = message_from_bytes(box.get_bytes(key), policy=policy.default)
-            yield from _message(message, file, options, file.at_line(number))
+            yield from _message(message, file, file.at_line(number))
     finally:
         box.close()
 
 
-def read_enex(file: SourceFile, options: SourceOptions) -> Records:
+def read_enex(file: SourceFile) -> Records:
     """Yield the notes of an export of Evernote; one at a time is in memory."""
     with file.path.open("rb") as opened:
         if b"<!ENTITY" in opened.read(_PROLOG_BYTES):
@@ -53,7 +56,7 @@ def read_enex(file: SourceFile, options: SourceOptions) -> Records:
         try:
             notes = (node for _event, node in ElementTree.iterparse(opened) if node.tag == "note")  # noqa: S314 - no entity is declared
             for number, node in enumerate(notes, start=1):
-                yield from _built(_evernote(node), file, options, file.at_line(number))
+                yield from _built(_evernote(node), file, file.at_line(number))
                 node.clear()
         except (ElementTree.ParseError, LookupError) as error:
             raise InvalidRecordError(
@@ -61,11 +64,9 @@ def read_enex(file: SourceFile, options: SourceOptions) -> Records:
             ) from error
 
 
-def _built(
-    fields: dict[str, Any], file: SourceFile, options: SourceOptions, location: str
-) -> Records:
+def _built(fields: dict[str, Any], file: SourceFile, location: str) -> Records:
     try:
-        yield build_note(fields, file=file, location=location, max_bytes=options.max_note_bytes)
+        yield build_note(fields, file=file, location=location)
     except InvalidRecordError as error:
         yield error.rejected(location)
 
@@ -81,9 +82,7 @@ def _evernote(node: ElementTree.Element) -> dict[str, Any]:
     }
 
 
-def _message(
-    message: EmailMessage, file: SourceFile, options: SourceOptions, location: str
-) -> Records:
+def _message(message: EmailMessage, file: SourceFile, location: str) -> Records:
     body = message.get_body(("plain", "html"))
     try:
         text = str(body.get_content()) if body else ""
@@ -102,40 +101,15 @@ def _message(
         **{name: str(message[name]) for name in ("from", "to", "cc") if message[name]},
         **({"attachments": left_out} if left_out else {}),
     }
-    yield from _built(fields, file, options, location)
+    yield from _built(fields, file, location)
 
 
 def text_of_html(html: str) -> str:
-    """Return what a page shows, a line for each paragraph, item or row; cells between tabs."""
-    shown = _Shown()
-    shown.feed(html)
-    shown.close()
-    lines = (" ".join(line.split(" ")).strip(" ") for line in "".join(shown.parts).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-
-
-class _Shown(HTMLParser):
-    """Collects the text of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._unseen = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unseen += tag in _UNSEEN
-        if _LINE.fullmatch(tag):
-            self.parts.append("\n- " if tag == "li" else "\n")
-        elif tag in {"td", "th"} and self.parts and not self.parts[-1].endswith("\n"):
-            self.parts.append("\t")
-        elif tag == "en-todo":
-            self.parts.append("[x] " if ("checked", "true") in attrs else "[ ] ")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._unseen -= tag in _UNSEEN and self._unseen > 0
-        if _PARAGRAPH.fullmatch(tag):
-            self.parts.append("\n\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._unseen:
-            self.parts.append(re.sub(r"\s+", " ", data))
+    """Return what a page shows; items and rows have lines of their own, cells tabs between them."""
+    ticked = _TODO.sub(lambda found: "[x] " if "true" in found[0] else "[ ] ", html)
+    page = content_of(LexborHTMLParser(ticked), main_only=False).page()
+    lines: list[str] = []
+    for is_table, blocks in groupby(page.blocks, key=lambda own: own.kind in _TABLE):
+        texts = [page.text[own.start : own.end] for own in blocks]
+        lines.append(("\n" if is_table else "\n\n").join(texts))
+    return "\n\n".join(lines)

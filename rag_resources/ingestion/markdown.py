@@ -5,7 +5,6 @@ The meaning of the front matter's fields is decided in `records`.
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from rag_resources.core.encodings import decoded
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.core.yaml_text import load_yaml, unclosed
+from rag_resources.core.yaml_text import load_yaml
 from rag_resources.ingestion.programs import exported
 from rag_resources.ingestion.records import (
     ALIASES_FIELDS,
-    CONTENT_FIELDS,
     CREATED_AT_FIELDS,
     ID_FIELDS,
     KNOWN_FIELDS,
@@ -30,9 +28,9 @@ from rag_resources.ingestion.records import (
     title_of_file,
 )
 from rag_resources.ingestion.source_file import (
+    MAX_NOTE_BYTES,
     InvalidRecordError,
     SourceFile,
-    SourceOptions,
     too_large,
 )
 from rag_resources.languages.messages import _
@@ -41,7 +39,6 @@ MAX_FRONT_MATTER_CHARS = 64 * 1024
 
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
-_FRONT_MATTER_LINE = 2
 # YAML 1.1 would read `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
 _VERBATIM_FIELDS = {
     folded_name(name)
@@ -59,9 +56,7 @@ _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
-def read_markdown(
-    file: SourceFile, options: SourceOptions
-) -> Iterator[NoteRecord | RejectedRecord]:
+def read_markdown(file: SourceFile) -> Iterator[NoteRecord | RejectedRecord]:
     """Yield the only note of a file.
 
     The content is the exact text after the front matter, without the file's last line end.
@@ -70,7 +65,7 @@ def read_markdown(
     """
     text = ""
     try:
-        text = _read(file.path, options.max_note_bytes)
+        text = _read(file.path)
         own = exported(text, file.path)
         fields, content = own or split_front_matter(text)
         if own and not content.strip() and not fields:
@@ -79,7 +74,6 @@ def read_markdown(
             fields,
             file=file,
             location=file.name,
-            max_bytes=options.max_note_bytes,
             content=_without_last_line_end(content),
             default_id=file.name_without_suffix,
             default_title=title_of_file(file.name_without_suffix),
@@ -89,16 +83,16 @@ def read_markdown(
         yield error.rejected(file.at_line(line) if line else file.name)
 
 
-def _read(path: Path, max_bytes: int) -> str:
+def _read(path: Path) -> str:
     """Return the text of a file, without NUL characters.
 
     Raises:
         InvalidRecordError: It is too large, or not text.
     """
     with path.open("rb") as file:
-        raw = file.read(max_bytes + 1)
-    if len(raw) > max_bytes:
-        raise too_large(max_bytes)
+        raw = file.read(MAX_NOTE_BYTES + 1)
+    if len(raw) > MAX_NOTE_BYTES:
+        raise too_large()
     try:
         return raw.decode("utf-8-sig").replace("\0", "")
     except UnicodeDecodeError:
@@ -145,43 +139,23 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _field_line(text: str, field: str | None) -> int | None:
-    """Return the line of the file where a field of valid front matter stands, if it does."""
-    if field is None or field in CONTENT_FIELDS:  # The content is not read from a field.
+    """Return the line of the file where a field of front matter stands, if it does."""
+    if field is None or not _split(text)[0]:
         return None
-    lines: dict[str, int] = {}
-
-    def prepare(root: yaml.Node) -> None:
-        if isinstance(root, yaml.MappingNode):
-            for key, __ in root.value:
-                lines[str(key.value)] = key.start_mark.line + _FRONT_MATTER_LINE
-
-    # Values that were read as they are written may not be what YAML makes of them, such as "=".
-    with suppress(yaml.YAMLError):
-        load_yaml(_split(text)[0], prepare=prepare)
-    return lines.get(field)
+    names = (line.partition(":")[0].strip(" '\"\r") for line in text.splitlines())
+    return next((number for number, name in enumerate(names, start=1) if name == field), None)
 
 
 def _load_fields(front_matter: str) -> Mapping[Any, Any]:
     try:
         fields = load_yaml(front_matter, prepare=_keep_spellings)
     except yaml.YAMLError as error:
-        if opened := unclosed(error):
-            line = opened.line + _FRONT_MATTER_LINE
-            mark = front_matter[opened.index]
-            raise InvalidRecordError(
-                _(
-                    "The front matter between “---” is not valid YAML: {mark} is opened on line "
-                    "{line} and not closed."
-                ).format(mark=mark, line=line),
-                line=line,
-            ) from error
-        line = _yaml_line(error, front_matter)
+        mark = getattr(error, "problem_mark", None)
+        line = (
+            mark.line if mark else front_matter.count("\n", 0, getattr(error, "position", 0))
+        ) + 2
         raise InvalidRecordError(
-            _(
-                "The front matter between “---” is not valid YAML (line {line}). If a value has "
-                "“: ”, quotes, brackets or braces, put it in quotes."
-            ).format(line=line),
-            line=line,
+            _("The front matter is not valid YAML (line {line}).").format(line=line), line=line
         ) from error
     if fields is None:
         return {}
@@ -206,14 +180,6 @@ def _keep_spelling(node: yaml.Node) -> None:
     for scalar in nodes:
         if isinstance(scalar, yaml.ScalarNode) and scalar.tag != _NULL_TAG:
             scalar.tag = _TEXT_TAG
-
-
-def _yaml_line(error: yaml.YAMLError, front_matter: str) -> int:
-    """Return the line of the file where the YAML parser failed."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return error.problem_mark.line + _FRONT_MATTER_LINE
-    position = getattr(error, "position", 0)
-    return front_matter.count("\n", 0, position) + _FRONT_MATTER_LINE
 
 
 def _without_last_line_end(content: str) -> str:

@@ -22,6 +22,7 @@ from rag_resources.core.timestamps import (
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.dates import found_date, stated_date, without_date
 from rag_resources.ingestion.source_file import (
+    MAX_NOTE_BYTES,
     InvalidRecordError,
     SourceFile,
     too_large,
@@ -90,7 +91,6 @@ def build_note(
     *,
     file: SourceFile,
     location: str,
-    max_bytes: int,
     content: str | None = None,
     default_id: str | None = None,
     default_title: str = "",
@@ -105,7 +105,6 @@ def build_note(
         fields: Names and values as read from YAML, JSON or CSV; unknown fields become metadata.
         file: The file of the record.
         location: The record's location, for messages.
-        max_bytes: Limit of the content in UTF-8.
         content: None to take it from the fields.
         default_id: Id of a record that has none; None uses a hash of its content.
         default_title: Title of a record without one, and without a heading.
@@ -115,7 +114,7 @@ def build_note(
     """
     values = storable_fields(fields)
     own_content = values if content is None else {"content": content}
-    body, left_out = _without_payloads(_content(own_content, max_bytes))
+    body, left_out = _without_payloads(_content(own_content))
     if is_blank(body):
         raise InvalidRecordError(_("{field}: the content is blank.").format(field="content"))
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
@@ -194,7 +193,7 @@ def _invalid_field(message: str, field: str, value: object) -> InvalidRecordErro
     )
 
 
-def _content(values: dict[str, Any], max_bytes: int) -> str:
+def _content(values: dict[str, Any]) -> str:
     field, value = _take_content(values)
     if value is None:
         raise InvalidRecordError(
@@ -208,8 +207,8 @@ def _content(values: dict[str, Any], max_bytes: int) -> str:
         raise InvalidRecordError(
             _("{field}: the content is blank.").format(field=field), field=field
         )
-    if len(value) * 4 > max_bytes and len(value.encode()) > max_bytes:
-        raise too_large(max_bytes)
+    if len(value) * 4 > MAX_NOTE_BYTES and len(value.encode()) > MAX_NOTE_BYTES:
+        raise too_large()
     return value
 
 

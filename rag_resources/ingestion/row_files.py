@@ -15,7 +15,11 @@ from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import CONTENT_FIELDS, build_note, is_content_field
-from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
+from rag_resources.ingestion.source_file import (
+    MAX_NOTE_BYTES,
+    InvalidRecordError,
+    SourceFile,
+)
 from rag_resources.languages.messages import _
 
 DELIMITERS = ",;\t"
@@ -38,7 +42,7 @@ def opened(path: Path, *, newline: Literal["\n", ""]) -> TextIO:
     return path.open(encoding=encoding, errors="replace", newline=newline)
 
 
-def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
+def read_jsonl(file: SourceFile) -> Iterator[NoteRecord | RejectedRecord]:
     """Yield a note or a rejection per non-blank line; only one line is in memory."""
     with opened(file.path, newline="\n") as lines:
         for number, line in enumerate(lines, start=1):
@@ -47,9 +51,7 @@ def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord 
             location = file.at_line(number)
             try:
                 fields = load_object(line, number)
-                yield build_note(
-                    fields, file=file, location=location, max_bytes=options.max_note_bytes
-                )
+                yield build_note(fields, file=file, location=location)
             except InvalidRecordError as error:
                 yield error.rejected(location)
 
@@ -74,10 +76,10 @@ def load_object(line: str, number: int) -> dict[str, Any]:
     return value
 
 
-def read_csv(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
+def read_csv(file: SourceFile) -> Iterator[NoteRecord | RejectedRecord]:
     """Yield a note or a rejection per row; a single rejection if the header is unusable."""
     # This limit is process-wide, and its default (131,072) is too small for a note.
-    csv.field_size_limit(max(csv.field_size_limit(), options.max_note_bytes))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_NOTE_BYTES))
     with opened(file.path, newline="") as text:
         delimiter = _delimiter(next((line for line in text if line.strip()), ""))
         text.seek(0)
@@ -98,9 +100,7 @@ def read_csv(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | 
                     return
                 if row:
                     fields = _fields(header, row)
-                    yield build_note(
-                        fields, file=file, location=location, max_bytes=options.max_note_bytes
-                    )
+                    yield build_note(fields, file=file, location=location)
             except csv.Error:
                 yield RejectedRecord(location, _malformed(line, rows))
             except InvalidRecordError as error:

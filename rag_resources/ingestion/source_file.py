@@ -1,4 +1,4 @@
-"""A file of notes, the options for reading it, and the error for an unusable record.
+"""A file of notes, and the error for an unusable record.
 
 Listing the files of a source is in `sources`; reading them is in the module of each format.
 """
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from rag_resources.core.errors import InvalidInputError, InvalidParameterError
+from rag_resources.core.errors import InvalidInputError
 from rag_resources.core.types import RejectedRecord
 from rag_resources.languages.messages import _
 
@@ -20,29 +20,6 @@ class InvalidRecordError(InvalidInputError):
     def rejected(self, location: str) -> RejectedRecord:
         """Return the rejection of the record at this location."""
         return RejectedRecord(location=location, reason=self.message)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """How to read a source.
-
-    Args:
-        max_note_bytes: Larger notes are rejected, >= 1.
-        follows_links: Whether links to files outside the folder are followed.
-
-    Raises:
-        InvalidParameterError: A value is out of range.
-    """
-
-    max_note_bytes: int = MAX_NOTE_BYTES
-    follows_links: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_note_bytes < 1:
-            message = _("{name} must be at least {minimum}: {value}.").format(
-                name="max_note_bytes", minimum=1, value=self.max_note_bytes
-            )
-            raise InvalidParameterError(message, max_note_bytes=self.max_note_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +68,10 @@ class SourceFile:
         return f"{self.name}:{line}"
 
 
-def too_large(max_bytes: int) -> InvalidRecordError:
+def too_large() -> InvalidRecordError:
     """Return the error for a note above the size limit."""
-    megabytes = f"{max_bytes / 1024**2:.3g}"
     return InvalidRecordError(
         _("The note takes more than {megabytes} MB, the maximum. Split it.").format(
-            megabytes=megabytes
-        ),
-        max_bytes=max_bytes,
+            megabytes=f"{MAX_NOTE_BYTES / 1024**2:.3g}"
+        )
     )

@@ -21,20 +21,15 @@ from rag_resources.ingestion.row_files import read_csv, read_jsonl
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
-    SourceOptions,
 )
 from rag_resources.languages.messages import _
-
-__all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
 
 ARCHIVE = ".zip"
 MAX_ARCHIVE_BYTES = 2 * 1024**3
 """Most bytes that an archive may unpack to."""
 _TEMPLATES = {"plantillas", "templates"}
 
-DEFAULT_OPTIONS = SourceOptions()
-
-Reader = Callable[[SourceFile, SourceOptions], Iterator[NoteRecord | RejectedRecord]]
+Reader = Callable[[SourceFile], Iterator[NoteRecord | RejectedRecord]]
 
 READERS: dict[str, Reader] = {
     ".md": read_markdown,
@@ -50,20 +45,16 @@ READERS: dict[str, Reader] = {
 """The reader of each suffix, in lower case."""
 
 
-def iter_source(
-    path: Path, *, options: SourceOptions = DEFAULT_OPTIONS
-) -> Iterator[NoteRecord | RejectedRecord]:
+def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of one file, or of a folder with its subfolders.
 
     Folders are walked in order of names. Hidden files, templates, files of other formats, and links
     to files that the walk finds anyway are skipped. A link to a target outside the folder is
-    rejected, unless the options follow such links; a link to a folder that contains it always. A
-    bad record or file is yielded as a rejection and reading continues. If two records have the
-    same external id, the second is rejected.
+    rejected. A bad record or file is yielded as a rejection and reading continues. If two records
+    have the same external id, the second is rejected.
 
     Args:
         path: The folder or file.
-        options: How to read it.
 
     Returns:
         A stream; only the current record and the ids seen are in memory.
@@ -75,10 +66,10 @@ def iter_source(
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return _without_duplicates(_read_folder(path, _entries(path), options))
+            return _without_duplicates(_read_folder(path, _entries(path)))
         if stat.S_ISREG(mode) and (_reader(path) or path.suffix.lower() == ARCHIVE):
             path.open("rb").close()
-            return _without_duplicates(_read_file(path, path.name, options))
+            return _without_duplicates(_read_file(path, path.name))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _invalid_source(
             _("The folder or file of notes {path} does not exist. Check the spelling of the path."),
@@ -127,9 +118,7 @@ def _without_duplicates(
             yield record
 
 
-def _read_folder(
-    root: Path, names: list[str], options: SourceOptions
-) -> Iterator[NoteRecord | RejectedRecord]:
+def _read_folder(root: Path, names: list[str]) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the files of a folder, without recursion because folders may be nested very deeply."""
     real_root = root.resolve()
     folders_seen = {_identity(root)}
@@ -140,12 +129,18 @@ def _read_folder(
         try:
             if _is_redundant_link(path, real_root):
                 continue
-            if refusal := _refusal(path, real_root, options):
+            if path.is_symlink() and not path.resolve().is_relative_to(real_root):
                 if path.is_dir() or _reader(path):
-                    yield RejectedRecord(printable(name), refusal)
+                    yield RejectedRecord(
+                        printable(name),
+                        _(
+                            "It is a link to another place, outside the folder, and is not read. "
+                            "Copy into the folder what it links to."
+                        ),
+                    )
                 continue
             if not path.is_dir():
-                yield from _read_file(path, name, options)
+                yield from _read_file(path, name)
             elif (identity := _identity(path)) not in folders_seen:
                 folders_seen.add(identity)
                 stack.extend(f"{name}/{entry}" for entry in reversed(_entries(path)))
@@ -153,16 +148,14 @@ def _read_folder(
             yield _unreadable(name)
 
 
-def _read_archive(
-    path: Path, name: str, options: SourceOptions
-) -> Iterator[NoteRecord | RejectedRecord]:
+def _read_archive(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of an export in a ZIP archive as those of a folder."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
         if problem := _unpacked(path, root):
             yield RejectedRecord(printable(name), problem)
         else:
-            yield from _read_folder(root, _entries(root), options)
+            yield from _read_folder(root, _entries(root))
 
 
 def _unpacked(path: Path, folder: Path) -> str:
@@ -215,30 +208,9 @@ def _is_redundant_link(path: Path, real_root: Path) -> bool:
     return target.exists() and not any(part.startswith(".") for part in parts)
 
 
-def _refusal(path: Path, real_root: Path, options: SourceOptions) -> str:
-    """Return why a link out of the folder is not followed; empty if it is, or for other paths."""
-    if not path.is_symlink() or (target := path.resolve()).is_relative_to(real_root):
-        return ""
-    if real_root.is_relative_to(target):
-        return _(
-            "It is a link to a folder that contains this one, and is not followed. Delete it, or "
-            "link only what you want read."
-        )
-    return (
-        ""
-        if options.follows_links
-        else _(
-            "It is a link to another place, outside the folder. Copy there what it links to, or "
-            "add --follow-links (NOTES_FOLLOW_LINKS=true)."
-        )
-    )
-
-
-def _read_file(
-    path: Path, name: str, options: SourceOptions
-) -> Iterator[NoteRecord | RejectedRecord]:
+def _read_file(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
     if path.suffix.lower() == ARCHIVE:
-        yield from _read_archive(path, name, options)
+        yield from _read_archive(path, name)
         return
     reader = _reader(path)
     if reader is None:
@@ -247,7 +219,7 @@ def _read_file(
         file = SourceFile.at(path, name)
         # Opening a pipe would wait for a writer for ever.
         if path.is_file():
-            yield from reader(file, options)
+            yield from reader(file)
         else:
             yield _unreadable(name)
     except InvalidRecordError as error:

@@ -19,9 +19,7 @@ from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import (
     ARCHIVE,
-    DEFAULT_OPTIONS,
     READERS,
-    SourceOptions,
     is_left_out,
     iter_source,
 )
@@ -103,13 +101,13 @@ def _number(month: str) -> int:
     return 12 * int(month[:4]) + int(month[5:7])
 
 
-def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
+def survey(path: Path) -> Survey:
     """Read a folder or file of notes as an ingestion would, and store nothing.
 
     Raises:
         InvalidSourceError: It does not exist, cannot be read, or is a file of an unknown format.
     """
-    records = iter_source(path, options=options)
+    records = iter_source(path)
     found = Survey()
     for name in _file_names(path):
         suffix = PurePath(name).suffix.lower()

@@ -16,7 +16,8 @@ import pytest
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.ingestion import records as records_module
+from rag_resources.ingestion.sources import iter_source
 from rag_resources.languages.messages import _
 
 NOBODY = 65534
@@ -30,12 +31,12 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def read(path: Path, **options: int) -> list[NoteRecord | RejectedRecord]:
-    return list(iter_source(path, options=SourceOptions(**options)))
+def read(path: Path) -> list[NoteRecord | RejectedRecord]:
+    return list(iter_source(path))
 
 
-def notes(path: Path, **options: int) -> list[NoteRecord]:
-    records = read(path, **options)
+def notes(path: Path) -> list[NoteRecord]:
+    records = read(path)
     assert [record for record in records if isinstance(record, RejectedRecord)] == []
     return [record for record in records if isinstance(record, NoteRecord)]
 
@@ -172,19 +173,15 @@ class TestMarkdown:
         ("front_matter", "reason"),
         [
             ("a: b\nc: d: e", "línea 3"),
-            ("a: b\nc: [1", "[ se abre en la línea 3 y no se cierra"),
-            ('a: b\nc: "d\ne: [f', '" se abre en la línea 3 y no se cierra'),
-            ("a: 'b\nc: d", "' se abre en la línea 2 y no se cierra"),
-            ("a: b\nc: [1, 2\nd: e", "[ se abre en la línea 3 y no se cierra"),
-            ("a: {b: 1\nc: d", "{ se abre en la línea 2 y no se cierra"),
-            ('a: b\nc: "\\q"', "no es YAML válido (línea 3)"),
+            ("a: b\nc: [1", "línea 4"),
+            ('a: b\nc: "\\q"', "línea 3"),
             ("a: \x07", "línea 2"),
             ("a: b\nb: \x07", "línea 3"),
             ("? {a: b}\n: c", "línea 2"),
             ("a: !!python/object/apply:os.system [echo]", "línea 2"),
-            ("a: !!int x", "no es YAML"),
-            ("a: !!bool x", "no es YAML"),
-            ("a: " + "[" * 1500, "no es YAML"),
+            ("a: !!int x", "no es YAML válido"),
+            ("a: !!bool x", "no es YAML válido"),
+            ("a: " + "[" * 1500, "no es YAML válido"),
             ("solo texto", "campo: valor"),
             ("- una\n- lista", "campo: valor"),
             ("a: " + "x" * 70_000, "65536 caracteres"),
@@ -444,9 +441,12 @@ class TestJsonl:
         assert read_note.content == "abc"
         assert read_note.metadata["o"] == {"k": "v"}
 
-    def test_a_line_over_the_limit_is_passed_over(self, tmp_path: Path) -> None:
+    def test_a_line_over_the_limit_is_passed_over(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(records_module, "MAX_NOTE_BYTES", 1000)
         path = write(tmp_path / "n.jsonl", jsonl({"text": "a" * 5000}, {"text": "b"}))
-        records = read(path, max_note_bytes=1000)
+        records = read(path)
         assert [(type(own), own.location) for own in records] == [
             (RejectedRecord, "n.jsonl:1"),
             (NoteRecord, "n.jsonl:2"),
@@ -487,9 +487,12 @@ class TestCsv:
             NoteRecord("2", "", "e", datetime(2025, 3, 15, tzinfo=UTC), (), {}, "notas.csv:4"),
         ]
 
-    def test_a_line_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
+    def test_a_line_over_the_limit_is_rejected(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(records_module, "MAX_NOTE_BYTES", 1000)
         path = write(tmp_path / "n.csv", "text\r\n" + "a" * 5000 + "\r\nb\r\n")
-        records = read(path, max_note_bytes=1000)
+        records = read(path)
         assert [record.location for record in records] == ["n.csv:2", "n.csv:3"]
         assert isinstance(records[0], RejectedRecord)
 
@@ -517,23 +520,10 @@ class TestFolders:
         (root / "a").symlink_to(root / "z")
         (root / "b.md").symlink_to(root / "z" / "real.md")
         (root / "z" / "arriba").symlink_to(root)
-        (root / "z" / "raiz").symlink_to("/")
         (root / "yo.md").symlink_to(root / "yo.md")
-        (root / "fuera").symlink_to(tmp_path / "fuera")
-        (root / "fuera-otra-vez").symlink_to(tmp_path / "fuera")
-        (tmp_path / "fuera" / "vuelta").symlink_to(root)
-        found = read(root, follows_links=True)
-        followed = [record for record in found if isinstance(record, NoteRecord)]
-        assert [n.external_id for n in followed] == ["fuera/otra", "z/real"]
-        assert [record for record in found if isinstance(record, RejectedRecord)] == [
-            RejectedRecord(
-                "z/raiz",
-                _(
-                    "It is a link to a folder that contains this one, and is not followed. Delete "
-                    "it, or link only what you want read."
-                ),
-            )
-        ]
+        found = read(root)
+        assert [n.external_id for n in found if isinstance(n, NoteRecord)] == ["z/real"]
+        assert len(found) == 1
 
     def test_a_link_out_of_the_folder_is_named_and_not_followed(self, tmp_path: Path) -> None:
         """To a folder or a file of notes; one to a file of another kind says nothing."""
@@ -548,41 +538,20 @@ class TestFolders:
             RejectedRecord(
                 "carpeta",
                 _(
-                    "It is a link to another place, outside the folder. Copy there what it links "
-                    "to, or add --follow-links (NOTES_FOLLOW_LINKS=true)."
+                    "It is a link to another place, outside the folder, and is not read. Copy "
+                    "into the folder what it links to."
                 ),
             ),
             *[record for record in read(root) if isinstance(record, NoteRecord)],
             RejectedRecord(
                 "nota.md",
                 _(
-                    "It is a link to another place, outside the folder. Copy there what it links "
-                    "to, or add --follow-links (NOTES_FOLLOW_LINKS=true)."
+                    "It is a link to another place, outside the folder, and is not read. Copy "
+                    "into the folder what it links to."
                 ),
             ),
         ]
         assert [n.external_id for n in read(root) if isinstance(n, NoteRecord)] == ["dentro"]
-
-    @pytest.mark.parametrize("follows_links", [False, True])
-    def test_a_link_to_a_folder_above_is_named_and_not_followed(
-        self, tmp_path: Path, *, follows_links: bool
-    ) -> None:
-        """It was skipped without a word; a link to the folder itself still is."""
-        root = tmp_path / "notas"
-        write(root / "dentro.md", "x")
-        write(tmp_path / "otra.md", "y")
-        (root / "arriba").symlink_to(tmp_path)
-        (root / "aqui").symlink_to(root)
-        up = RejectedRecord(
-            "arriba",
-            _(
-                "It is a link to a folder that contains this one, and is not followed. Delete it, "
-                "or link only what you want read."
-            ),
-        )
-        found = read(root, follows_links=follows_links)
-        assert [record for record in found if isinstance(record, RejectedRecord)] == [up]
-        assert [n.external_id for n in found if isinstance(n, NoteRecord)] == ["dentro"]
 
     def test_what_is_no_file_is_rejected(self, tmp_path: Path) -> None:
         (tmp_path / "roto.md").symlink_to(tmp_path / "no-existe")

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from rag_resources.core.yaml_text import load_yaml, problem_of
-from rag_resources.languages.messages import Text, _
+from rag_resources.languages.messages import _
 
 
 def doubling(first: str, line: str) -> str:
@@ -56,44 +56,9 @@ def test_an_alias_that_doubles_without_end_is_named_by_its_line() -> None:
     assert caught.value.problem_mark.line > 10
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "column", "remedy"),
-    [
-        ("a: 1\n\tb: 2\n", 2, 1, _("there is a tab; indent with spaces")),
-        (
-            "a: b: c\n",
-            1,
-            5,
-            _(
-                "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, "
-                "see whether the line before lacks “:”, and whether its indentation is the same"
-            ),
-        ),
-        (
-            "a:\n  b 3\n  c: 3\n",
-            3,
-            4,
-            _(
-                "“: ” cannot stand there. If it is part of a value, put that in quotes; if not, "
-                "see whether the line before lacks “:”, and whether its indentation is the same"
-            ),
-        ),
-        ('a: 1\nb: "c\nd: 2\n', 2, 4, _("what is opened there is not closed")),
-        ("a: 1\nb: [c\nd: 2\n", 2, 4, _("what is opened there is not closed")),
-        ("a: @b\n", 1, 4, _("a value that begins so must be in quotes")),
-        ("a:\n  b: 1\n c: 2\n", 3, 2, _("the indentation is not that of the lines of its level")),
-        (
-            "a: 'it's'\n",
-            1,
-            8,
-            _("there is text after the closing quote; quotes inside are written twice"),
-        ),
-    ],
-)
-def test_what_is_no_yaml_is_named_with_its_place_and_remedy(
-    text: str, line: int, column: int, remedy: Text
-) -> None:
+def test_what_is_no_yaml_is_named_with_its_place() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:
-        load_yaml(text)
-    told = _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
-    assert problem_of(caught.value) == f"{told}: {remedy}"
+        load_yaml("a:\n  b: 1\n c: 2\n")
+    assert problem_of(caught.value) == _("is not valid YAML (line {line}, column {column})").format(
+        line=3, column=2
+    )
