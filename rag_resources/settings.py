@@ -177,6 +177,7 @@ class Settings(BaseSettings):
         api_host: Address of the HTTP API.
         api_port: Its port; None uses 8000 or a free one.
         api_open: Whether it answers this machine without a key while there are none.
+        api_cors_origins: Origins whose web pages may use the API with a key; none by default.
         api_workers: Its processes; each has the models in memory.
         api_threads: Questions that each of them works on at once.
         api_queue: Questions that may wait in each; further ones are refused.
@@ -236,6 +237,7 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: OptionalPort = 8000
     api_open: bool = True
+    api_cors_origins: Listed = ()
     api_workers: int = Field(1, ge=1, le=64)
     api_threads: int = Field(4, ge=1, le=20)
     api_queue: int = Field(32, ge=0, le=10_000)

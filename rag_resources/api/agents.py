@@ -6,7 +6,7 @@ from uuid import UUID
 
 import anyio.to_thread
 from fastapi import Request
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from rag_resources.api.bodies import Body, FiltersInCamelCase, Question, Search
 from rag_resources.api.identity import Caller
@@ -32,7 +32,11 @@ class Restricted(Body):
     """
 
     query: Question
-    tags: tuple[ShortText, ...] = Field((), max_length=20)
+    tags: Annotated[
+        tuple[ShortText, ...],
+        BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+        Field(max_length=20),
+    ] = ()
     file: ShortText | None = None
     created_from: Moment | None = None
     created_until: Moment | None = None

@@ -11,6 +11,7 @@ import anyio.to_thread
 import structlog
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.middleware.cors import CORSMiddleware
 
 from rag_resources.api import problems
 from rag_resources.api.admission import Admission
@@ -126,6 +127,15 @@ def build_app(settings: Settings) -> FastAPI:
         max_body_kb=MAX_BODY_KB,
         longer=dict.fromkeys(documents.PATHS, upload_kb),
     )
+
+    if settings.api_cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.api_cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id"],
+        )
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -218,6 +218,12 @@ class ChatMessage(BaseModel):
         return self.content or ""
 
 
+class StreamOptions(BaseModel):
+    """What a stream has besides its text."""
+
+    include_usage: StrictBool = False
+
+
 class ChatRequest(Body):
     """A conversation in OpenAI's form; what does not apply here, as `temperature`, is ignored.
 
@@ -230,8 +236,19 @@ class ChatRequest(Body):
     model: Annotated[str, Field(min_length=1, max_length=100)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=1_000)]
     stream: StrictBool | None = None
+    stream_options: StreamOptions | None = None
     ignored: Ignored = ()
     literal: StrictBool = False
+
+
+class EmbeddingsRequest(Body):
+    """Texts to embed as passages, in OpenAI's form."""
+
+    model_config = ConfigDict(extra="ignore", alias_generator=None)
+
+    model: Annotated[str, Field(min_length=1, max_length=100)]
+    input: Question | Annotated[list[Question], Field(min_length=1, max_length=256)]
+    encoding_format: Literal["float", "base64"] = "float"
 
 
 class GoldenBody(Body):

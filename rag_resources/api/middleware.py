@@ -46,6 +46,8 @@ class EveryRequest:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # Answered as GET; the server sends no body.
+            scope = {**scope, "method": "GET"}
         max_body_kb = self._longer.get(scope["path"], self._max_body_kb)
         await _Exchange(scope, receive, send, max_body_kb).run(self._app)
 
@@ -129,7 +131,8 @@ class _Exchange:
     async def _refuse(self, problem: ProblemError) -> None:
         header = self._headers.get(b"accept-language", b"").decode("latin-1")
         language = preferred_language(header)
-        response = problem_response(problem, self._request_id, language=language)
+        path = self._scope["path"]
+        response = problem_response(problem, self._request_id, language=language, path=path)
         await response(self._scope, self._receive, self._noted)
 
     def _log_failure(self, error: Exception) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
@@ -34,6 +34,7 @@ from rag_resources.languages.messages import Text, _, joined, render
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
+OPENAI_PATHS = ("/v1/chat/", "/v1/models", "/v1/embeddings")
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -44,7 +45,7 @@ SCHEMA: Mapping[str, Any] = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "error": {"type": "string"},
+        "error": {"type": ["string", "object"]},
         "details": {"type": "array", "items": {"type": "string"}},
         "requestId": {"type": "string"},
     },
@@ -128,10 +129,22 @@ def problem_of(error: RagError) -> ProblemError:
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL)
 
 
+def openai_error(problem: ProblemError, language: str) -> dict[str, Any]:
+    """Return a problem as clients of OpenAI's API read it."""
+    told = [render(each, language) for each in (problem.message, *problem.details)]
+    is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    kind = "server_error" if is_ours else "invalid_request_error"
+    return {"message": "\n".join(told), "type": kind, "param": None, "code": None}
+
+
 def problem_response(
-    problem: ProblemError, request_id: str | None = None, *, language: str = LANGUAGES[0]
+    problem: ProblemError,
+    request_id: str | None = None,
+    *,
+    language: str = LANGUAGES[0],
+    path: str = "",
 ) -> JSONResponse:
-    """Write a problem."""
+    """Write a problem; on the paths of OpenAI's API `error` has that one's form."""
     message, *details = (render(each, language) for each in (problem.message, *problem.details))
     content = {
         "type": "about:blank",
@@ -141,6 +154,8 @@ def problem_response(
         "error": message,
         "details": details,
     }
+    if path.startswith(OPENAI_PATHS):
+        content["error"] = openai_error(problem, language)
     if request_id:
         content["requestId"] = request_id
     headers = dict(problem.headers or {})
@@ -258,7 +273,7 @@ def add_handlers(app: FastAPI) -> None:
     def respond(request: Request, problem: ProblemError) -> JSONResponse:
         language = preferred_language(request.headers.get("accept-language", ""))
         request_id = getattr(request.state, "request_id", None)
-        return problem_response(problem, request_id, language=language)
+        return problem_response(problem, request_id, language=language, path=request.url.path)
 
     async def on_problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError)
@@ -275,9 +290,12 @@ def add_handlers(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError | ValidationError)
         return respond(request, invalid_request(error.errors(), _body_model(request)))
 
-    async def on_http(request: Request, error: Exception) -> JSONResponse:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return respond(request, _http_problem(request, error))
+        problem = _http_problem(request, error)
+        if request.method == "OPTIONS" and problem.status is HTTPStatus.METHOD_NOT_ALLOWED:
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers=dict(problem.headers or {}))
+        return respond(request, problem)
 
     app.add_exception_handler(ProblemError, on_problem)
     app.add_exception_handler(RagError, on_rag_error)

@@ -37,6 +37,8 @@ _STAGE_NAMES = {
     "rerank": "reranking",
     "expand": "contextExpansion",
 }
+HEARTBEAT_S = 15.0
+"""Proxies end connections on which nothing comes for 30 or 60 s."""
 _LOOK_EVERY_S = 0.25
 """Interval of the checks whether the caller is still connected."""
 
@@ -152,13 +154,15 @@ def _explanations(asked: Asked, language: str) -> list[str]:
 
 async def streamed(
     request: Request, caller: Caller, body: Search, reading: Mapping[str, Any]
-) -> AsyncGenerator[AnswerSentence | Asked, None]:
+) -> AsyncGenerator[AnswerSentence | Asked | None, None]:
     """Begin an answer, and return its sentences, each as soon as it is checked, then the whole.
 
-    `reading` says how the question is read; see `Answers.stream`.
+    `reading` says how the question is read; see `Answers.stream`. None is yielded whenever nothing
+    came for `HEARTBEAT_S`.
 
     This returns when the first sentence is ready, so that an earlier failure can still become an
-    HTTP status. When the caller disconnects, the work ends at once, also that of a language model.
+    HTTP status; but after `HEARTBEAT_S` at the latest. When the caller disconnects, the work ends
+    at once, also that of a language model.
 
     Raises:
         ProblemError: As for `searched`.
@@ -186,12 +190,12 @@ async def streamed(
     if isinstance(first, Asked):
         require_searched(first.retrieval.response)
 
-    async def rest() -> AsyncGenerator[AnswerSentence | Asked, None]:
+    async def rest() -> AsyncGenerator[AnswerSentence | Asked | None, None]:
         each = first
         try:
             while not isinstance(each, Asked):
                 yield each
-                each = await _next(ready)
+                each = await _next(ready, HEARTBEAT_S)
             yield each
             await working
         finally:
@@ -202,24 +206,28 @@ async def streamed(
 
 async def _first(
     request: Request, ready: "asyncio.Queue[AnswerSentence | Asked | Exception]", left: Event
-) -> AnswerSentence | Asked:
+) -> AnswerSentence | Asked | None:
     """Wait for the first sentence, and end the work if the caller disconnects meanwhile."""
-    waiting = asyncio.ensure_future(_next(ready))
+    until = time.monotonic() + HEARTBEAT_S
+    first = None
     try:
-        while not (await asyncio.wait({waiting}, timeout=_LOOK_EVERY_S))[0]:
-            if await request.is_disconnected():
+        while first is None and time.monotonic() < until:
+            first = await _next(ready, _LOOK_EVERY_S)
+            if first is None and await request.is_disconnected():
                 left.set()
-        return waiting.result()
     except BaseException:
         left.set()
-        waiting.cancel()
         raise
+    return first
 
 
 async def _next(
-    ready: "asyncio.Queue[AnswerSentence | Asked | Exception]",
-) -> AnswerSentence | Asked:
-    each = await ready.get()
+    ready: "asyncio.Queue[AnswerSentence | Asked | Exception]", wait_s: float
+) -> AnswerSentence | Asked | None:
+    try:
+        each = await asyncio.wait_for(ready.get(), wait_s)
+    except TimeoutError:
+        return None
     if isinstance(each, Exception):
         raise each
     return each

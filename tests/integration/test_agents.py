@@ -73,7 +73,7 @@ def test_agents_search_ask_and_read(api: ApiServer) -> None:
         ):
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == ["search_notes", "ask_notes", "get_note"]
-            question = {"query": "¿cuánto pide el taller?", "tags": ["coche"]}
+            question = {"query": "¿cuánto pide el taller?", "tags": "coche", "file": None}
             found = await client.call_tool("search_notes", question | {"limit": 1})
             assert not found.is_error
             assert text_of(found).startswith("[1] viajes/furgo.md (2025-01-12; note ")
@@ -95,6 +95,7 @@ def test_agents_search_ask_and_read(api: ApiServer) -> None:
             wrong = await client.call_tool("search_notes", {"query": "x", "limitt": 1})
             assert wrong.is_error
             assert "limitt" in text_of(wrong)
+            assert "createdFrom" in text_of(wrong)
 
     asyncio.run(talk())
     chat = {"model": "rag", "messages": [{"role": "user", "content": "¿cuánto pide el taller?"}]}

@@ -244,6 +244,14 @@ def test_unknown_paths_and_methods_are_problems(api: ApiServer) -> None:
     assert response.headers["allow"] == "GET, POST"
 
 
+def test_head_and_options_are_answered(api: ApiServer) -> None:
+    head = api.client.head("/healthz")
+    assert (head.status_code, head.content) == (HTTPStatus.OK, b"")
+    options = api.client.options("/v1/answers")
+    assert (options.status_code, options.headers["allow"]) == (HTTPStatus.NO_CONTENT, "POST")
+    assert "access-control-allow-origin" not in options.headers
+
+
 def test_an_answer_is_json_or_events(api: ApiServer) -> None:
     answer = api.client.post("/v1/answers", json=SEARCH).json()
     assert answer["sentences"][0]["text"] == COST
@@ -258,6 +266,8 @@ def test_an_answer_is_json_or_events(api: ApiServer) -> None:
     }
     streamed = api.client.post("/v1/answers", json=SEARCH | {"stream": True})
     assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert streamed.headers["cache-control"] == "no-store"
+    assert streamed.headers["x-accel-buffering"] == "no"
     events = [event.partition("\ndata: ") for event in streamed.text.strip().split("\n\n")]
     assert [name for name, __, __ in events] == ["event: sentence", "event: done"]
     assert json.loads(events[0][2])["text"] == COST
@@ -323,7 +333,21 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
         assert only not in (revoked.choices[0].message.content or "")
         with pytest.raises(openai.NotFoundError) as raised:
             client.chat.completions.create(model="gpt-9", messages=asked)
-        assert "gpt-9" in problem(raised.value.response, HTTPStatus.NOT_FOUND)["details"][0]
+        assert isinstance(raised.value.body, dict)
+        assert raised.value.body["type"] == "invalid_request_error"
+        assert "gpt-9" in raised.value.body["message"]
+        assert client.models.retrieve("hybrid_use").id == "hybrid_use"
+        vectors = client.embeddings.create(model="use_multilingual", input=[COST, QUESTION]).data
+        assert [len(each.embedding) for each in vectors] == [512, 512]
+        with client.chat.completions.create(
+            model="rag", messages=asked, stream=True, stream_options={"include_usage": True}
+        ) as stream:
+            *_before, last = stream
+        assert last.usage
+        assert last.choices == []
+        long: Any = [{"role": "user", "content": f"{'Bla. ' * 1_000}{QUESTION}"}]
+        found = client.chat.completions.create(model="fulltext", messages=long)
+        assert COST in (found.choices[0].message.content or "")
 
 
 def unknown_metrics(numbers: str) -> set[str]:
@@ -375,13 +399,17 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
         cwd=api.log.parent,
     )
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "Tested: 40" in done.stdout
+    assert "Tested: 42" in done.stdout
 
 
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     """How the simple query searches, and what is logged."""
     settings = {"QUERY_MODE": "hybrid", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
-    with serving(tmp_path, url, **settings) as own:
+    origin = "https://pagina.example"
+    with serving(tmp_path, url, **settings, API_CORS_ORIGINS=origin) as own:
+        preflight = {"origin": origin, "access-control-request-method": "POST"}
+        allowed = own.client.options("/v1/answers", headers=preflight)
+        assert allowed.headers["access-control-allow-origin"] == origin
         found = own.client.post(
             "/api/v1/query",
             json={"query": QUESTION, "tags": ["coche"]},

@@ -20,6 +20,9 @@ from rag_resources.languages.messages import render
 
 router = APIRouter(tags=["answers"])
 
+HEARTBEAT = ":\n\n"
+"""A comment among the events, which clients ignore."""
+
 EVENTS: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
@@ -46,13 +49,15 @@ async def answer(request: Request, caller: Reader, body: AnswerRequest) -> Respo
 
 
 async def _events(
-    sentences: AsyncGenerator[AnswerSentence | Asked, None], language: str
+    sentences: AsyncGenerator[AnswerSentence | Asked | None, None], language: str
 ) -> AsyncGenerator[str, None]:
     """Yield an event for each sentence, then for the whole answer, or for an error."""
     async with aclosing(sentences):
         try:
             async for each in sentences:
-                if isinstance(each, Asked):
+                if each is None:
+                    yield HEARTBEAT
+                elif isinstance(each, Asked):
                     yield event(asked_as_json(each, language), name="done")
                 else:
                     yield event(each.to_json(), name="sentence")

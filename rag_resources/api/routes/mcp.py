@@ -114,9 +114,11 @@ async def _call(
     request = context.request
     assert isinstance(request, Request)
     try:
-        text, content = await answer(request, arguments.model_validate(params.arguments or {}))
+        given = {key: each for key, each in (params.arguments or {}).items() if each is not None}
+        text, content = await answer(request, arguments.model_validate(given))
     except ValidationError as error:
-        return _told(invalid_request(error.errors()))
+        problems = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+        return _told(invalid_request(problems, arguments))
     except RagError as error:
         return _told(problem_of(error))
     except ProblemError as problem:
