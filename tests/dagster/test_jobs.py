@@ -141,61 +141,6 @@ def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
     assert (metadata[label("degraded")].value, metadata[label("messages")].value) == ("–", "–")
 
 
-def test_a_database_that_is_down_is_told_in_words(
-    indexed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://ana:muysecreta@127.0.0.1:1/x")
-    result = ask(indexed, question=QUESTION)
-    assert not result.success
-    (failure,) = result.filter_events(lambda event: event.is_resource_init_failure)
-    told = failure.engine_event_data.error
-    assert told is not None
-    reason = _("no server answers at {host}, port {port}").format(host="127.0.0.1", port=1)
-    assert (
-        _(
-            "The database cannot be reached: {reason}. Check that the server is started and that "
-            "{variable} is right."
-        ).format(reason=reason, variable="DATABASE_URL")
-        in told.message
-    )
-    assert "muysecreta" not in told.to_string()
-
-
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"strategy": "mágica"}, ["strategy: «mágica» no es una de las opciones"]),
-        ({"question": "  "}, [_("The question is empty. Write what you want to find.")]),
-        ({"configuration": "otra"}, ["ninguna configuración válida llamada «otra»"]),
-        (
-            {"top_k": 51},
-            [
-                _("The number of passages must be between 1 and {maximum}: {value}.").format(
-                    value=51, maximum=50
-                )
-            ],
-        ),
-        (
-            {"overrides": {"fusion": {"metod": "rrf"}}},
-            ["fusion.metod: clave desconocida"],
-        ),
-        ({"overrides": {"model": "nada"}}, ["Modelo de embeddings desconocido: «nada»"]),
-        (
-            {"filters": {"created_from": "ayer", "tag": "x"}},
-            ["created_from: «ayer» no es una fecha", "tag: clave desconocida"],
-        ),
-    ],
-    ids=["strategy", "blank", "configuration", "top_k", "override", "model", "filters"],
-)
-def test_a_question_that_cannot_be_asked_fails_in_words(
-    indexed: Project, config: dict[str, Any], said: list[str]
-) -> None:
-    result = ask(indexed, **{"question": QUESTION, **config})
-    assert not result.success
-    texts = failure_texts(result)
-    assert [text for text in said if text not in texts] == []
-
-
 def test_the_nightly_evaluation_asks_for_a_run(project: Project) -> None:
     """A tick requests the job of every evaluation and the report."""
     schedule = definitions().resolve_schedule_def("nightly_evaluation")

@@ -124,28 +124,6 @@ def warnings_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance)
     )
 
 
-def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) -> None:
-    """The latest month of the run carries what was rejected; the good notes are in."""
-    (project.corpus.notes / "rota.md").write_text(
-        "---\ncreated_at: 2025-01-02\nexpires_at: pronto\n---\nRota.\n", "utf-8"
-    )
-    (project.corpus.notes / "vacia.md").write_text(
-        "---\ncreated_at: 2025-02-02\n---\n  \n", "utf-8"
-    )
-    result = project.run(NOTES, months=MONTHS)
-    assert result.success, failure_texts(result)
-    latest = materialised(result, NOTES)[MONTHS[-1]]
-    assert latest["rejected"] == 2
-    assert "rota.md" in latest["rejected_records"]
-    assert "vacia.md" in latest["rejected_records"]
-    warned = warnings_of(result, project.instance)
-    assert ("rota.md" in warned, "vacia.md" in warned) == (True, True)
-    again = project.run(NOTES, months=MONTHS)
-    assert materialised(again, NOTES)[MONTHS[-1]]["rejected"] == 2
-    assert "rota.md" not in warnings_of(again, project.instance), "it is no news"
-    assert project.query("SELECT count(*) FROM notes") == [(16,)]
-
-
 def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> None:
     """Whatever months a run processes, it reads the whole source."""
     path = project.corpus.notes / "efimera.md"

@@ -215,20 +215,6 @@ def test_bad_records_are_named_and_the_good_ones_go_in(rag_db: Rag, folder: Path
     assert _("… and {count} more; all with their reason, in --json.").format(count=5) in outcome.out
 
 
-def test_a_source_that_gives_nothing_is_bad_input(rag_db: Rag, tmp_path: Path) -> None:
-    empty = tmp_path / "vacía"
-    empty.mkdir()
-    outcome = rag_db("ingest", empty)
-    assert outcome.code == 2
-    assert outcome.out == ""
-    assert ".jsonl" in outcome.err
-    (empty / "x.jsonl").write_text("no es json\n", "utf-8")
-    outcome = rag_db("ingest", empty)
-    assert outcome.code == 2
-    assert "x.jsonl:1" in outcome.out
-    assert _("No note was stored: all were rejected ({count}).").format(count=1) in outcome.err
-
-
 # Retrieval
 
 
@@ -450,35 +436,6 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     off = next(line for line in best.err.splitlines() if line.startswith("No se evalúan ni"))
     assert candidate in off
     assert CONFIGURATION not in off, "one that only serves for comparison is no candidate"
-
-
-def test_promote_refuses_what_does_not_pass_and_says_why(
-    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
-) -> None:
-    entries = json.loads(golden_file.read_text("utf-8"))["entries"]
-    wrong = [entry | {"relevantNotes": ["huerto"]} for entry in entries]
-    path = tmp_path / "otras.json"
-    path.write_text(json.dumps({"entries": wrong}), "utf-8")
-    indexed("golden", "import", path)
-    indexed("evaluate", candidate)
-    outcome = indexed("promote", candidate)
-    assert outcome.code == 1
-    assert outcome.err.count("No se promueve ninguna configuración") == 1
-    assert candidate in outcome.err
-
-
-def test_evaluate_in_json_and_without_storing(indexed: Rag, golden_file: Path) -> None:
-    indexed("golden", "import", golden_file)
-    outcome = indexed("evaluate", CONFIGURATION, "--json", "--no-store", "--fail-under-gate")
-    assert outcome.code == 0
-    assert outcome.err == ""
-    result = outcome.json
-    assert result["evaluationId"] is None
-    assert result["totalQueries"] == 3
-    assert result["metrics"]["hit_rate_at_10"] == 1.0
-    assert result["gate"]["state"] == "inconclusive"
-    assert result["gate"]["queriesToSettle"] > 0
-    assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
 def test_a_configuration_whose_windows_are_missing_is_not_evaluated(

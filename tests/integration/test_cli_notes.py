@@ -221,59 +221,6 @@ def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) ->
     assert "puerta" in rag("notes", "show", "gata", "--json").json["content"]
 
 
-def test_a_note_that_its_source_no_longer_has_is_told_until_it_is_deleted(
-    rag: Rag, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its file is gone or cannot be read any more; one that was moved is told as such.
-
-    A folder that is only a part of the source, or of another one, says nothing of the others.
-    """
-    monkeypatch.setenv("NOTES_SOURCE", str(folder))
-    (folder / "gotera.md").write_text("Gotea en el pasillo.", "utf-8")
-    (folder / "sala.md").write_text("La sala tiene eco.", "utf-8")
-    assert rag("ingest", folder, "--json").json["absentNotes"] == []
-    (folder / "gotera.md").rename(folder / "la gotera.md")
-    (folder / "sala.md").unlink()
-    (folder / "gata.md").write_text("---\nfecha: [\n---\nRota.", "utf-8")
-    told = rag("ingest", folder)
-    assert (
-        _(
-            "Stored notes that this reading did not find any more (their file or row is gone, or "
-            "was rejected): {count} ({notes}). They are kept as they were and still found; “rag "
-            "notes delete NOTE” deletes one that you do not want."
-        ).format(count=2, notes="gata, sala")
-        in told.err
-    )
-    again = rag("ingest", folder, "--json").json
-    assert (again["absent"], again["absentNotes"]) == (3, ["gata", "gotera", "sala"])
-    rag("notes", "delete", "sala", "gotera", "--yes")
-    assert rag("ingest", folder, "--json").json["absentNotes"] == ["gata"]
-    assert names(rag)
-    other = tmp_path / "otras"
-    other.mkdir()
-    (other / "feria.md").write_text("La feria abre el lunes.", "utf-8")
-    assert rag("ingest", other, "--source-name", "otras", "--json").json["absentNotes"] == []
-
-
-def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Database) -> None:
-    """Then it can no longer be restored; lifting its tombstone lets its source bring it."""
-    from rag_resources.indexing.purge import purge
-
-    with database.transaction() as connection:
-        connection.execute(
-            "UPDATE notes SET expires_at = now() - interval '1 day' WHERE external_id = 'gata'"
-        )
-    rag("notes", "delete", "gata", "--yes")
-    purge(database, grace_hours=48)
-    assert rag("notes", "show", "gata", "--json").json["note"]["content"]
-    purge(database, grace_hours=1)
-    shown = rag("notes", "show", "gata", "--json").json
-    assert (shown["kind"], shown["note"]) == ("purged", None)
-    assert "caducó" in rag("notes", "list", "--deleted").out
-    assert "ahora puede traerla su fuente" in rag("notes", "restore", "gata").out
-    assert names(rag, "--deleted") == []
-
-
 def test_list_and_show(rag: Rag) -> None:
     listed = rag("notes", "list", "--limit", "2")
     assert "Se muestran 2 de 3." in listed.out

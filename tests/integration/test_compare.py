@@ -1,13 +1,11 @@
 """Comparison of stored evaluations: lookup by name, differences, and changes in between."""
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from typer.testing import CliRunner
 
 from rag_resources.core.comparison import Verdict
 from rag_resources.core.configuration import RetrievalConfig
@@ -103,42 +101,3 @@ def test_nothing_in_common_is_bad_input(database: Database) -> None:
     store_evaluation(database, "otra", [Asked(2, NOTES[:1], NOTES[:1])])
     with pytest.raises(InvalidParameterError, match="en común"):
         compare(database, "una", "otra")
-
-
-def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rag_resources.cli.main import app
-
-    a, b, *_ = NOTES
-    store_evaluation(database, "una", asked(*[[b]] * 12, [a]))
-    store_evaluation(
-        database, "otra", asked(*[[a]] * 12, [b]), config=RetrievalConfig(contextual=False)
-    )
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("COLUMNS", "120")
-    shown = CliRunner().invoke(app, ["compare", "una", "otra"])
-    assert shown.exit_code == 0, shown.output
-    for expected in (
-        "(preguntas en común: 13)",
-        "mejor",
-        "preguntas perdidas: 1; ganadas: 12.",
-        "contextual",
-        "true     false",
-        "evaluación obsoleta: ",
-    ):
-        assert expected in shown.output
-    as_json = json.loads(CliRunner().invoke(app, ["compare", "una", "otra", "--json"]).stdout)
-    assert [as_json[side]["evidence"] for side in ("before", "after")] == ["stale", "stale"]
-    assert as_json["metrics"][0]["verdict"] == "better"
-    assert as_json["flips"][0] | {"goldenId": ""} == {
-        "goldenId": "",
-        "query": "¿pregunta 12?",
-        "category": "factual",
-        "rankBefore": 1,
-        "rankAfter": None,
-        "servedBefore": True,
-        "servedAfter": False,
-        "relevantNotes": ["a"],
-        "newcomers": ["b"],
-    }

@@ -128,7 +128,7 @@ def together(*jobs: Callable[[], object]) -> list[Any]:
 # --- The same month twice ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("round_", range(5))
+@pytest.mark.parametrize("round_", range(2))
 def test_runs_of_one_month_at_once_do_everything_once(corpus: Corpus, round_: int) -> None:
     """Three runs: no text is embedded twice, and all is there."""
     notes = add_notes(corpus.database, range(150))
@@ -284,7 +284,7 @@ def backfill(corpus: Corpus, embedder: HashEmbedder, stop: threading.Event) -> N
         ensure_vector_indexes(corpus.database, embedder.info, min_rows=1)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_two_backfills_beside_edits_deletions_and_readers(corpus: Corpus, seed: int) -> None:
     """Nobody gets an error, every note is always found, and the final index is up to date."""
     add_notes(corpus.database, [*KEPT, *DOOMED])

@@ -1,14 +1,9 @@
 """Chunking and embedding: idempotent, atomic per note, safe beside other runs and kills."""
 
-import os
-import random
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -54,11 +49,9 @@ from rag_resources.store.search import (
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from rag_resources.store.verification import sample_embeddings
 from tests.corpus import only
-from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
-REPOSITORY = Path(__file__).parents[2]
 START = datetime(2025, 1, 1, tzinfo=UTC)
 JANUARY = TimeWindow(START, datetime(2025, 2, 1, tzinfo=UTC))
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -127,29 +120,6 @@ def row_versions(database: Database) -> dict[str, list[Any]]:
     return {
         table: fetch(database, f"SELECT xmin::text, t.* FROM {table} t ORDER BY {key}")
         for table, key in TABLES.items()
-    }
-
-
-def index_content(database: Database) -> dict[str, list[Any]]:
-    """What the index holds, without times and row versions."""
-    return {
-        "notes": fetch(
-            database,
-            "SELECT id, content, created_at, chunked_at IS NULL, chunking_hash "
-            "FROM notes ORDER BY id",
-        ),
-        "chunks": fetch(
-            database,
-            "SELECT id, note_id, content, context, topics, chunk_index, start_char, end_char "
-            "FROM chunks ORDER BY id",
-        ),
-        "vectors": fetch(
-            database,
-            "SELECT model, chunk_id, embedding::text, contextual_embedding::text, content_sha256, "
-            "contextual_sha256 FROM chunk_embeddings ORDER BY model, chunk_id",
-        ),
-        "pending": fetch(database, "SELECT model, note_id FROM pending_vectors"),
-        "failures": fetch(database, "SELECT stage, note_id FROM indexing_failures"),
     }
 
 
@@ -638,119 +608,6 @@ def test_note_deleted_while_its_chunks_are_being_embedded(database: Database, re
 
 
 # --- Killed at any moment ---------------------------------------------------------------------
-
-CHILD = """
-import sys
-from datetime import UTC, datetime
-from tests.embedders import HashEmbedder
-from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.types import TimeWindow
-from rag_resources.database.pool import Database
-from rag_resources.languages.messages import restored
-from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks
-
-window = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-config = ChunkingConfig.model_validate_json(sys.argv[2])
-with Database(sys.argv[1]) as database:
-    chunk_window(database, window, config)
-    embed_chunks(database, HashEmbedder(), window)
-sys.stdin.read()
-"""
-
-
-def start_child(url: str, config: ChunkingConfig) -> subprocess.Popen[bytes]:
-    """Another process that chunks and embeds everything, and then waits to be killed."""
-    path = os.pathsep.join([str(REPOSITORY), *sys.path])
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, url, config.model_dump_json()],
-        env=os.environ | {"PYTHONPATH": path},
-        stdin=subprocess.PIPE,
-    )
-
-
-def progress_of(database: Database, version: str) -> int:
-    """Count the notes chunked under a configuration, and those of them with complete vectors."""
-    ((done,),) = fetch(
-        database,
-        "SELECT count(*) + count(*) FILTER (WHERE NOT EXISTS ("
-        "SELECT FROM pending_vectors p WHERE p.note_id = n.id)) "
-        "FROM notes n WHERE n.chunked_at IS NOT NULL AND n.chunking_hash = %s",
-        version,
-    )
-    return int(done)
-
-
-def chunk_ids(database: Database) -> dict[UUID, frozenset[UUID]]:
-    rows = fetch(database, "SELECT note_id, array_agg(id) AS ids FROM chunks GROUP BY note_id")
-    return {row.note_id: frozenset(row.ids) for row in rows}
-
-
-def test_property_42_killed_runs_leave_every_note_whole_and_a_rerun_finishes(
-    database: Database, database_url: str, server: Any, template_database: str
-) -> None:
-    """A process that re-chunks and embeds 300 notes is killed with SIGKILL at random moments.
-
-    Whenever one looks, each note has all its old chunks or all its new ones, and the database in
-    the end is that of an undisturbed run.
-    """
-    chance = random.Random(42)
-    embedder = HashEmbedder()
-    texts = [text_of(number, chance.randint(3, 9)) for number in range(300)]
-    register(database, embedder)
-    notes = add_notes(database, texts)
-    chunk_window(database, ALWAYS, OTHER)
-    embed_chunks(database, embedder, ALWAYS)
-    for number in range(0, 300, 7):
-        edit(database, notes[number], text_of(1000 + number))
-    old = chunk_ids(database)
-    new = {
-        note: frozenset(chunk.chunk_id for chunk in cut)
-        for note, cut in expected_chunks(database, SMALL).items()
-    }
-    observations = 0
-
-    def look() -> int:
-        nonlocal observations
-        observations += 1
-        for note, ids in chunk_ids(database).items():
-            assert ids in (old[note], new[note])
-        return progress_of(database, chunking_hash(SMALL))
-
-    for target in sorted(chance.sample(range(1, 560), 6)):
-        child = start_child(database_url, SMALL)
-        wait_until(lambda child=child, target=target: child.poll() is not None or look() >= target)
-        threading.Event().wait(chance.random() / 100)
-        child.kill()
-        child.communicate(timeout=20)
-        assert child.returncode == -9, "the child was to be killed, but had ended"
-        look()
-    wait_until(lambda: len(others(database)) == 0)
-    index(database, embedder)
-
-    assert observations > 12
-    assert chunk_ids(database) == new
-    assert_fully_embedded(database, embedder)
-    assert index_content(database) == undisturbed(database, server, template_database)
-
-
-def others(database: Database) -> list[Any]:
-    """Count connections of other processes; a killed process's backend may still be working."""
-    return fetch(
-        database,
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
-        "AND pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'",
-    )
-
-
-def undisturbed(database: Database, server: Any, template: str) -> dict[str, list[Any]]:
-    """The index that one run makes of the same notes, in a database of its own."""
-    rows = fetch(database, "SELECT external_id, title, content, created_at FROM notes")
-    with cloned(server, template) as (name,), Database(server.dsn(name)) as fresh:
-        register(fresh, HashEmbedder())
-        ingest(fresh, [NoteRecord(*row) for row in rows], tenant="ana", source="diario")
-        index(fresh, HashEmbedder())
-        return index_content(fresh)
 
 
 # --- Vector indexes ---------------------------------------------------------------------------

@@ -123,22 +123,6 @@ def test_an_index_build_takes_what_its_graph_needs_and_the_server_allows(
     assert [log["needed_mb"] for log in logs] == ([needed_mb] if needed_mb > allowed_mb else [])
 
 
-def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
-    database: Database,
-) -> None:
-    add_notes(database, 30, NOON)
-    with database.transaction() as connection:
-        connection.execute("ALTER TABLE chunks ADD CHECK (content !~ '[47]') NOT VALID")
-
-    report = chunk_window(database, ALWAYS, ChunkingConfig())
-
-    with database.transaction() as connection:
-        bad = connection.execute("SELECT id FROM notes WHERE content ~ '[47]'").fetchall()
-        chunked = connection.execute("SELECT id FROM notes WHERE chunked_at IS NOT NULL").fetchall()
-    assert {failure.note_id for failure in report.failed} == {row.id for row in bad}
-    assert (report.notes, len(chunked)) == (30 - len(bad), 30 - len(bad))
-
-
 # How often a text has each of its words; where they stand does not matter.
 OFTEN = (
     "SELECT array_agg((l.lexeme, cardinality(l.positions)) ORDER BY l.lexeme) FROM unnest({}) AS l"

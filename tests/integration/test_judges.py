@@ -1,6 +1,5 @@
 """Answers and judges with the real Ollama client over real HTTP; evaluations that store them."""
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -24,14 +23,12 @@ from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import count_steps
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
-from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
+from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
-from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.settings import load_settings
 from rag_resources.store.golden import write_golden
 from tests.corpus import Corpus, Draft
-from tests.embedders import HashEmbedder
 from tests.language_models import answerer_of, reply
 from tests.ollama_server import Fault, Json, OllamaServer
 
@@ -204,30 +201,6 @@ def test_a_server_that_is_gone_is_not_asked_for_every_question(
     assert (summary.judged, summary.failures) == (0, 30)
     assert (summary.faithfulness, summary.answer_relevance) == (None, None)
     assert len(prompts(ollama)) == 15  # Five questions, three attempts each.
-
-
-def test_questions_are_judged_side_by_side_and_never_more_than_allowed(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    together = threading.Barrier(MAX_CALLS)
-    lock, running, most = threading.Lock(), 0, 0
-
-    def answers(schema: Json, _messages: list[Json]) -> Json:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        if "supported" not in schema["properties"]:
-            together.wait(timeout=30)
-        with lock:
-            running -= 1
-        return GOOD if "supported" in schema["properties"] else WRITTEN
-
-    ollama.answers = answers
-    judging = build_judging("llm", embedder=lambda _: HashEmbedder(), language_model=chat)
-    assert judging
-    summary = judge_outcomes(judging, [outcome(number) for number in range(2 * MAX_CALLS)])
-    assert (summary.judged, most) == (2 * MAX_CALLS, MAX_CALLS)
 
 
 # --- Which judge there is ---------------------------------------------------------------------

@@ -17,7 +17,6 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
-    GateNotPassedError,
     ModelInUseError,
     ModelMissingError,
 )
@@ -273,44 +272,6 @@ def test_a_run_between_two_batches_learns_that_its_model_is_gone(
 
 
 # --- Whoever still asks for it ------------------------------------------------------------------
-
-
-def test_a_question_with_a_retired_model_is_answered_by_words_and_says_why(
-    corpus: Corpus, settings: Settings
-) -> None:
-    retire(corpus.database, settings, "openai_old")
-    answer = ask(corpus, "openai_old")
-    assert answer.results
-    assert answer.degraded == ("semantic",)
-    assert answer.messages == (
-        _("Semantic search is unavailable, using keyword search"),
-        _(
-            "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-            "asset embeddings/{model} (if it does not exist, first add the model to "
-            "EMBEDDING_MODELS and restart) or choose another configuration."
-        ).format(model="openai_old"),
-    )
-    serve(corpus, "openai_new")
-    with pytest.raises(ModelMissingError, match="se retiró"):
-        evaluate(corpus.database, pipeline(corpus), "vieja", config("openai_old"), store=False)
-
-
-def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
-    corpus: Corpus, settings: Settings
-) -> None:
-    """It is not promoted although its last evaluation passed; another candidate or none is."""
-    serve(corpus, "openai_old")
-    serve(corpus, "openai_new")
-    retire(corpus.database, settings, "openai_old")
-    old, new = named("with_openai_old", "openai_old"), named("with_openai_new", "openai_new")
-    with pytest.raises(GateNotPassedError, match="su modelo, «openai_old», se retiró") as refused:
-        promote_best(corpus.database, {old.name: old}, name=old.name)
-    assert _(
-        "What is stale is evaluated before a promotion, so it changed meanwhile: repeat the "
-        "promotion when nothing is being indexed."
-    ) not in str(refused.value), "repeating it helps nothing"
-    outcome = promote_best(corpus.database, {old.name: old, new.name: new})
-    assert (outcome.evaluation.configuration, outcome.changed) == ("with_openai_new", False)
 
 
 # --- Back again ---------------------------------------------------------------------------------

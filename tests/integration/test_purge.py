@@ -10,7 +10,6 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing import purge as module
 from rag_resources.indexing.purge import PurgeReport, purge
 from tests.corpus import Corpus, Draft
-from tests.stored_evaluations import Asked, store_evaluation
 
 GRACE_HOURS = 24
 DERIVED = ("chunks", "note_embeddings", "pending_vectors", "indexing_failures")
@@ -77,24 +76,6 @@ def test_what_expired_before_the_grace_goes_whole(corpus: Corpus) -> None:
     words = {row.lexeme for row in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
     assert not {word for word in words if word.startswith(("secret", "sotan", "sótan"))}
     assert "caduc" in words
-
-
-def test_answers_that_quote_a_note_go_with_it(corpus: Corpus) -> None:
-    """What was judged of them stays, and so do the answers from other notes."""
-    gone, kept = corpus.fill([Draft("Lo del sótano."), Draft("Lo de la azotea.")])
-    asked = [Asked(number, [note], [note]) for number, note in enumerate((gone, kept))]
-    store_evaluation(corpus.database, "x", asked)
-    with corpus.database.transaction() as connection:
-        connection.execute(
-            "UPDATE evaluation_queries SET answer = 'Lo que dice.', unsupported_claims = '{algo}',"
-            " answer_note_ids = relevant_note_ids, faithfulness = 0.5"
-        )
-    expire(corpus, {gone: GRACE_HOURS + 1})
-    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=1, left=0)
-    rows = corpus.fetch(
-        "SELECT answer, unsupported_claims, faithfulness FROM evaluation_queries ORDER BY golden_id"
-    )
-    assert [tuple(row) for row in rows] == [(None, None, 0.5), ("Lo que dice.", ["algo"], 0.5)]
 
 
 def test_a_run_that_dies_has_deleted_the_oldest_and_the_next_one_goes_on(

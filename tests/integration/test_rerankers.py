@@ -11,11 +11,9 @@ import pytest
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
-    DeadlineExceededError,
     InvalidAnswerError,
 )
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.model_server import MAX_CALLS
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.rerank_sentences import SentenceReranker
@@ -143,37 +141,6 @@ def test_passages_of_any_length_make_a_prompt_of_bounded_length(
     assert 10_000 < len(body["messages"][-1]["content"]) < 11_000
 
 
-def test_at_most_so_many_calls_run_at_a_time(ollama: OllamaServer, chat: OllamaChat) -> None:
-    """Two questions at once; the barrier passes only while exactly `MAX_CALLS` are there."""
-    barrier, lock = threading.Barrier(MAX_CALLS), threading.Lock()
-    active: list[int] = [0, 0]
-
-    def counted(schema: Json, messages: list[Json]) -> Any:
-        with lock:
-            active[0] += 1
-            active[1] = max(active)
-        barrier.wait(PATIENCE_S)
-        with lock:
-            active[0] -= 1
-        return by_number(schema, messages)
-
-    ollama.answers = counted
-    reranker = LanguageModelReranker(chat, batch_size=1)
-    results: list[list[float]] = []
-    callers = [
-        threading.Thread(
-            target=lambda: results.append(reranker.score("gato", numbered(10), deadline=soon()))
-        )
-        for _ in range(2)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(PATIENCE_S)
-    assert results == [[number / 100 for number in range(10)]] * 2
-    assert active[1] == MAX_CALLS
-
-
 def test_the_first_batch_that_fails_fails_the_call_without_waiting_for_the_others(
     ollama: OllamaServer, chat: OllamaChat
 ) -> None:
@@ -191,24 +158,6 @@ def test_the_first_batch_that_fails_fails_the_call_without_waiting_for_the_other
         LanguageModelReranker(chat, batch_size=1).score("gato", numbered(2), deadline=soon())
     assert not release.is_set()
     release.set()
-
-
-def test_a_late_answer_is_not_waited_for_and_its_thread_comes_back(
-    ollama: OllamaServer, chat: OllamaChat
-) -> None:
-    """More late batches than threads, several times; then an answer in time needs a free one."""
-    release = threading.Event()
-    ollama.answers = lambda *_: release.wait(PATIENCE_S)
-    reranker = LanguageModelReranker(chat, batch_size=1)
-    for _ in range(3):
-        with pytest.raises(DeadlineExceededError):
-            reranker.score("gato", numbered(2 * MAX_CALLS), deadline=soon(200))
-    assert not release.is_set()
-    threads = [t for t in threading.enumerate() if t.name.startswith("language-model")]
-    assert len(threads) <= MAX_CALLS
-    release.set()
-    ollama.answers = by_number
-    assert reranker.score("gato", numbered(2), deadline=soon()) == [0.0, 0.01]
 
 
 # --- Any other --------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from structlog.testing import capture_logs
 
-from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -26,8 +25,6 @@ from tests.retrieval_stand import (
     FAILURES,
     FULLTEXT,
     HYBRID,
-    LATE_FULLTEXT,
-    LATE_SEMANTIC,
     MISSING_FULLTEXT,
     MODEL,
     MODELS,
@@ -65,34 +62,6 @@ def ids(results: tuple[RetrievalResult, ...]) -> list[object]:
 
 
 # --- Parts of the database --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
-def test_full_text_that_is_locked_leaves_time_for_meaning(
-    stand: Stand, wanted: RetrievalConfig
-) -> None:
-    before, meaning = stand.whole(wanted).results, stand.whole(SEMANTIC).results
-    with stand.locked(WORDS):
-        asked = stand.ask(wanted, deadline_ms=6_000)
-        assert asked.response.results == meaning
-        assert asked.response.messages == LATE_FULLTEXT
-        assert asked.errors == {"fulltext": "DatabaseTimeoutError"}
-        assert asked.response.latency_ms < GENEROUS_MS
-    assert stand.whole(wanted).results == before
-
-
-@pytest.mark.parametrize("wanted", [HYBRID, SEMANTIC], ids=["hybrid", "semantic"])
-def test_vectors_that_are_locked_leave_time_for_words(
-    stand: Stand, wanted: RetrievalConfig
-) -> None:
-    before, words = stand.whole(wanted).results, stand.whole(FULLTEXT).results
-    with stand.locked(VECTORS):
-        asked = stand.ask(wanted, deadline_ms=6_000)
-        assert asked.response.results == words
-        assert asked.response.messages == LATE_SEMANTIC
-        assert asked.errors == {"semantic": "DatabaseTimeoutError"}
-        assert asked.response.latency_ms < GENEROUS_MS
-    assert stand.whole(wanted).results == before
 
 
 def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(

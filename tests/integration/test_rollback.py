@@ -425,7 +425,7 @@ def served(database: Database) -> RetrievalConfig:
     return parse_retrieval(promotion.config, origin="")
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", range(2))
 def test_beside_backfills_edits_deletions_and_another_rollback(corpus: Corpus, round_: int) -> None:
     """Only the backfill fails; no chunks are left."""
     migrated(corpus, MANY)

@@ -52,7 +52,7 @@ def test_a_question_that_retrieved_nothing_is_a_zero_in_the_mean() -> None:
     assert means["hit_rate_at_10"] == means["mrr"] == means["ndcg_at_10"] == 0.5
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_trec_eval_agrees(seed: int) -> None:
     """The same run by `pytrec_eval`, whose scores break ties by nothing: all are different."""
     chance = random.Random(seed)
