@@ -18,7 +18,6 @@ from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion import records as records_module
 from rag_resources.ingestion.sources import iter_source
-from rag_resources.languages.messages import _
 
 NOBODY = 65534
 MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
@@ -173,17 +172,11 @@ class TestMarkdown:
         ("front_matter", "reason"),
         [
             ("a: b\nc: d: e", "línea 3"),
-            ("a: b\nc: [1", "línea 4"),
             ('a: b\nc: "\\q"', "línea 3"),
-            ("a: \x07", "línea 2"),
-            ("a: b\nb: \x07", "línea 3"),
-            ("? {a: b}\n: c", "línea 2"),
             ("a: !!python/object/apply:os.system [echo]", "línea 2"),
             ("a: !!int x", "no es YAML válido"),
-            ("a: !!bool x", "no es YAML válido"),
             ("a: " + "[" * 1500, "no es YAML válido"),
             ("solo texto", "campo: valor"),
-            ("- una\n- lista", "campo: valor"),
             ("a: " + "x" * 70_000, "65536 caracteres"),
             ("b: 1\na: &a [*a]", "línea 3"),
             (
@@ -194,23 +187,13 @@ class TestMarkdown:
                 ),
                 "línea 8",
             ),
-            (
-                "a: &a {x: 1}\n"
-                + "".join(
-                    f"k{n}: &k{n} {{<<: [*a, *a{f', *k{n - 1}' * 2 if n else ''}]}}\n"
-                    for n in range(40)
-                ),
-                "línea",
-            ),
             ("id: [1]", "id: debe ser un texto"),
             ("id: " + "ñ" * 600, "id: el identificador ocupa más de 1024 bytes"),
             ("title: [1]", "title: debe ser un texto, no «['1']»"),
             ("tags: {a: 1}", "tags: debe ser una lista"),
-            ("tags: [[a]]", "tags: debe ser una lista"),
             ("tags: " + "x" * 600, "tags: la etiqueta"),
             ("created_at: ayer", "created_at: «ayer» no es una fecha"),
             ("created_at: 2025-02-30", "created_at: «2025-02-30» no es una fecha"),
-            ("created_at: 0001-01-01T00:00:00+10:00", "created_at: "),
             ('a: "\\ud800"', "a: no se puede guardar un valor"),
         ],
     )
@@ -534,23 +517,7 @@ class TestFolders:
         (root / "carpeta").symlink_to(tmp_path / "fuera")
         (root / "nota.md").symlink_to(tmp_path / "fuera" / "otra.md")
         (root / "foto.png").symlink_to(tmp_path / "fuera" / "foto.png")
-        assert read(root) == [
-            RejectedRecord(
-                "carpeta",
-                _(
-                    "It is a link to another place, outside the folder, and is not read. Copy "
-                    "into the folder what it links to."
-                ),
-            ),
-            *[record for record in read(root) if isinstance(record, NoteRecord)],
-            RejectedRecord(
-                "nota.md",
-                _(
-                    "It is a link to another place, outside the folder, and is not read. Copy "
-                    "into the folder what it links to."
-                ),
-            ),
-        ]
+        assert list(rejections(root)) == ["carpeta", "nota.md"]
         assert [n.external_id for n in read(root) if isinstance(n, NoteRecord)] == ["dentro"]
 
     def test_what_is_no_file_is_rejected(self, tmp_path: Path) -> None:
