@@ -13,14 +13,13 @@ from rag_assets.keys import DOCUMENTS
 from rag_assets.runs.partitions import monthly
 from rag_assets.runs.readings import read_since
 from rag_resources.application import open_application
-from rag_resources.documents.folder import SIDECARS
 from rag_resources.documents.media_types import SUFFIXES
 from rag_resources.documents.web import is_web
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
 _HOUR_NS = 3_600 * 10**9
-WATCHED = frozenset((*SUFFIXES, *SIDECARS))
+WATCHED = frozenset(SUFFIXES)
 
 
 def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
@@ -106,9 +105,7 @@ def _changes(settings: Settings, source: str, seen: int, now: int) -> Iterator[t
 def _months(settings: Settings, changed: Collection[str]) -> set[str]:
     """Return the partitions of these documents; the last one also reports what is rejected."""
     known = monthly(settings).get_partition_keys()
-    # The metadata of `plan.pdf` are in `plan.pdf.yaml`.
-    addresses = {*changed, *(name.removesuffix(suffix) for name in changed for suffix in SIDECARS)}
     with open_application(settings) as application:
-        arrived = application.documents.arrivals(addresses)
+        arrived = application.documents.arrivals(changed)
     keys = {f"{at.astimezone(UTC):%Y-%m}-01" for at in arrived}
     return keys & set(known) | {known[-1]}

@@ -16,7 +16,6 @@ from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.media_types import media_type_of
-from rag_resources.documents.metadata import has_expired
 from rag_resources.files import Files
 from rag_resources.languages.messages import _
 from rag_resources.store.document_files import (
@@ -43,7 +42,7 @@ class ArrivalReport:
     Attributes:
         counts: Number of files by outcome.
         rejected: Files that could not be registered, and why.
-        left_out: Files of documents that a person deleted or that have expired, and why.
+        left_out: Files of documents that a person deleted, and why.
         missing: Addresses that the source has lost; their documents are kept.
     """
 
@@ -118,16 +117,6 @@ def _take(
     config: ExtractionConfig,
 ) -> Arrival | RejectedRecord:
     before = known.get(found.address)
-    if has_expired(found.metadata):
-        if before:
-            _unchanged(database, found, before, known)  # So that its notes expire, too.
-        return RejectedRecord(
-            found.address,
-            _(
-                "It has expired, as its metadata say (expiresAt). Change the date if it should be "
-                "read."
-            ),
-        )
     if before and before.etag == found.etag:
         return _unchanged(database, found, before, known)
     content = _read(found, config.file_mb)

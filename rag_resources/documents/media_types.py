@@ -42,13 +42,6 @@ SUFFIXES: dict[str, str] = {
 }
 """Files with these suffixes are documents."""
 
-UNREAD = {
-    *(".doc", ".dot", ".dotx", ".rtf", ".odt", ".ott", ".wps", ".pages", ".ppt", ".pptx", ".pps"),
-    *(".ppsx", ".odp", ".key", ".numbers", ".epub", ".mobi", ".djvu", ".xps", ".tif", ".tiff"),
-    *(".eml", ".msg", ".zip", ".rar", ".7z", ".tar", ".gz", ".xlsb"),
-}
-"""Suffixes of documents that no reader knows, which are reported; all others are ignored."""
-
 _TEXTS = (HTML, CSV, TEXT, MARKDOWN)
 _EDGE_BYTES = 65_536
 _PDF_WITHIN_BYTES = 1_024

@@ -42,10 +42,8 @@ class SourceFile:
 
         Raises:
             OSError: The file does not exist.
-            InvalidRecordError: Its name is not text, or its date is outside the calendar.
+            InvalidRecordError: Its date is outside the calendar.
         """
-        if name != name.encode("utf-8", "replace").decode():
-            raise InvalidRecordError(_("The name is not UTF-8. Rename the file."), name=name)
         try:
             modified_at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
         except (ValueError, OverflowError) as error:

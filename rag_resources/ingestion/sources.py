@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.documents.folder import is_hidden, unreadable, walk
 from rag_resources.ingestion.exports import read_eml, read_enex, read_mbox
 from rag_resources.ingestion.markdown import read_markdown
 from rag_resources.ingestion.row_files import read_csv, read_jsonl
@@ -48,10 +49,9 @@ READERS: dict[str, Reader] = {
 def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of one file, or of a folder with its subfolders.
 
-    Folders are walked in order of names. Hidden files, templates, files of other formats, and links
-    to files that the walk finds anyway are skipped. A link to a target outside the folder is
-    rejected. A bad record or file is yielded as a rejection and reading continues. If two records
-    have the same external id, the second is rejected.
+    Hidden files, templates and files of other formats are skipped. A bad record or file is yielded
+    as a rejection and reading continues. If two records have the same external id, the second is
+    rejected.
 
     Args:
         path: The folder or file.
@@ -66,8 +66,9 @@ def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return _without_duplicates(_read_folder(path, _entries(path)))
-        if stat.S_ISREG(mode) and (_reader(path) or path.suffix.lower() == ARCHIVE):
+            next(path.iterdir(), None)
+            return _without_duplicates(_read_folder(path))
+        if stat.S_ISREG(mode) and path.suffix.lower() in {*READERS, ARCHIVE}:
             path.open("rb").close()
             return _without_duplicates(_read_file(path, path.name))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -97,10 +98,6 @@ def _invalid_source(message: str, path: Path) -> InvalidSourceError:
     return InvalidSourceError(text, path=str(path))
 
 
-def _reader(path: Path) -> Reader | None:
-    return READERS.get(path.suffix.lower())
-
-
 def _without_duplicates(
     records: Iterator[NoteRecord | RejectedRecord],
 ) -> Iterator[NoteRecord | RejectedRecord]:
@@ -118,34 +115,12 @@ def _without_duplicates(
             yield record
 
 
-def _read_folder(root: Path, names: list[str]) -> Iterator[NoteRecord | RejectedRecord]:
-    """Read the files of a folder, without recursion because folders may be nested very deeply."""
-    real_root = root.resolve()
-    folders_seen = {_identity(root)}
-    stack = names[::-1]
-    while stack:
-        name = stack.pop()
-        path = root / name
-        try:
-            if _is_redundant_link(path, real_root):
-                continue
-            if path.is_symlink() and not path.resolve().is_relative_to(real_root):
-                if path.is_dir() or _reader(path):
-                    yield RejectedRecord(
-                        printable(name),
-                        _(
-                            "It is a link to another place, outside the folder, and is not read. "
-                            "Copy into the folder what it links to."
-                        ),
-                    )
-                continue
-            if not path.is_dir():
-                yield from _read_file(path, name)
-            elif (identity := _identity(path)) not in folders_seen:
-                folders_seen.add(identity)
-                stack.extend(f"{name}/{entry}" for entry in reversed(_entries(path)))
-        except OSError:
-            yield _unreadable(name)
+def _read_folder(root: Path) -> Iterator[NoteRecord | RejectedRecord]:
+    for each in walk(root, {*READERS, ARCHIVE}, leaves_out=is_left_out):
+        if isinstance(each, RejectedRecord):
+            yield each
+        else:
+            yield from _read_file(*each)
 
 
 def _read_archive(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
@@ -155,7 +130,7 @@ def _read_archive(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord
         if problem := _unpacked(path, root):
             yield RejectedRecord(printable(name), problem)
         else:
-            yield from _read_folder(root, _entries(root))
+            yield from _read_folder(root)
 
 
 def _unpacked(path: Path, folder: Path) -> str:
@@ -174,65 +149,18 @@ def _unpacked(path: Path, folder: Path) -> str:
     return ""
 
 
-def _entries(folder: Path) -> list[str]:
-    """Return the entries of a folder in order, without hidden ones and templates."""
-    return sorted(path.name for path in folder.iterdir() if not is_left_out(path.name))
-
-
 def is_left_out(name: str) -> bool:
     """Whether a file or folder is hidden, or a folder of templates, by its name."""
-    return name.startswith(".") or name.casefold().strip("_ ") in _TEMPLATES
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    status = folder.stat()
-    return status.st_dev, status.st_ino
-
-
-def _is_redundant_link(path: Path, real_root: Path) -> bool:
-    """Whether a link leads to a file that the walk finds anyway, or forms a loop.
-
-    A link to something hidden is not redundant: mounted configuration and git-annex use such links.
-    """
-    if not path.is_symlink():
-        return False
-    try:
-        target = path.resolve()
-    except RuntimeError:
-        return True
-    if target == real_root:
-        return True
-    if not target.is_relative_to(real_root):
-        return False
-    parts = target.relative_to(real_root).parts
-    return target.exists() and not any(part.startswith(".") for part in parts)
+    return is_hidden(name) or name.casefold().strip("_ ") in _TEMPLATES
 
 
 def _read_file(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
     if path.suffix.lower() == ARCHIVE:
         yield from _read_archive(path, name)
         return
-    reader = _reader(path)
-    if reader is None:
-        return
     try:
-        file = SourceFile.at(path, name)
-        # Opening a pipe would wait for a writer for ever.
-        if path.is_file():
-            yield from reader(file)
-        else:
-            yield _unreadable(name)
+        yield from READERS[path.suffix.lower()](SourceFile.at(path, name))
     except InvalidRecordError as error:
         yield error.rejected(printable(name))
     except OSError:
-        yield _unreadable(name)
-
-
-def _unreadable(name: str) -> RejectedRecord:
-    return RejectedRecord(
-        printable(name),
-        _(
-            "It cannot be read. Check that it exists, is no broken link, and that there is "
-            "permission to read."
-        ),
-    )
+        yield unreadable(name)

@@ -92,7 +92,7 @@ def test_a_new_file_asks_for_this_month_and_a_changed_one_for_that_of_its_arriva
             )
     new_documents.write("acta.txt", "Acta de la sesión extraordinaria.")
     assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
-    new_documents.write("plan.txt.yaml", "partido: verde")
+    new_documents.write("plan.txt", "Otro plan.")
     assert new_documents.tick() == (f"{EARLIER:%Y-%m-01}", THIS_MONTH)
     new_documents.write("foto.png", "No es un documento.")
     assert new_documents.tick() == unchanged

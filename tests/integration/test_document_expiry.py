@@ -11,7 +11,6 @@ from rag_resources.database.pool import Database
 from rag_resources.documents.deletion import purge_documents
 from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
-from rag_resources.languages.messages import _
 from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
 from tests.corpus import Corpus
 from tests.integration.test_document_pipeline import HOUSING, TRANSPORT, Stand
@@ -79,38 +78,9 @@ def expire(stand: Stand, document: UUID) -> None:
         )
 
 
-def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
-    """From a folder it is left out by name, each time, instead of being read and purged again.
-
-    One that was read before is hidden at once, with its notes.
-    """
+def test_what_has_expired_already_is_not_taken() -> None:
     with pytest.raises(InvalidSourceError, match="Ha caducado"):
         check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "2020-01-01"})
-
-    stand.write("plan.md", HOUSING)
-    stand.write("plan.md.yaml", "expiresAt: 2040-01-01\n")
-    stand.run()
-    assert len(stand.notes()) == 1
-    stand.write("plan.md.yaml", "expiresAt: 2020-01-01\n")
-    for __ in range(2):
-        (left_out,) = stand.arrive().left_out
-        assert (left_out.location, left_out.reason) == (
-            "plan.md",
-            _(
-                "It has expired, as its metadata say (expiresAt). Change the date if it should be "
-                "read."
-            ),
-        )
-    assert stand.documents() == []
-    still = "SELECT count(*) FROM notes WHERE expires_at IS NULL OR expires_at > now()"
-    assert stand.corpus.fetch(still) == [(0,)]
-    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
-    assert stand.arrive().left_out
-    assert (stand.documents(), stand.notes(), stand.copies()) == ([], [], [])
-
-    stand.write("plan.md.yaml", "expiresAt: 2041-01-01\n")
-    stand.run()
-    assert len(stand.notes()) == 1, "nothing is remembered of what was purged"
 
 
 def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:
