@@ -1662,7 +1662,7 @@ CREATE TABLE api_keys (
     id text PRIMARY KEY,
     tenant_id text NOT NULL DEFAULT current_tenant(),
     name text NOT NULL,
-    role text NOT NULL CHECK (role IN ('owner', 'writer', 'reader')),
+    role text NOT NULL CHECK (role IN ('owner', 'writer', 'reader', 'operator')),
     -- SHA-256 of the part of the key that only its holder has.
     secret_sha256 bytea NOT NULL CHECK (length(secret_sha256) = 32),
     created_at timestamptz NOT NULL DEFAULT now(),

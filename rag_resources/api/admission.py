@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TypeVar
 
 from rag_resources.api.metrics import REFUSED
-from rag_resources.api.problems import later
+from rag_resources.api.problems import ProblemError, later, unavailable
 from rag_resources.core.deadline import Deadline
 from rag_resources.languages.messages import _
 from rag_resources.retrieval.pipeline import DEADLINE_MS
@@ -32,9 +32,13 @@ class Admission:
     Args:
         threads: Requests worked on at once.
         waiting: Requests that may wait, at most.
+        has_database: Whether the database answers; what waited for it is told so.
     """
 
-    def __init__(self, *, threads: int, waiting: int) -> None:
+    def __init__(
+        self, *, threads: int, waiting: int, has_database: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._has_database = has_database
         self._threads = threads
         self._limit = threads + waiting
         self._admitted = 0
@@ -54,20 +58,12 @@ class Admission:
         deadline = Deadline(arrived_at + DEADLINE_MS / 1000, time.monotonic)
         is_late = self._expected_wait_s() > PATIENCE * deadline.remaining_s
         if self._admitted >= self._limit or is_late:
-            REFUSED.inc()
-            raise later(
-                _("The service is busy. Try again in {seconds} s."),
-                status=HTTPStatus.SERVICE_UNAVAILABLE,
-            )
+            raise self._refusal()
         context = copy_context()
 
         def begun() -> ResultT:
             if deadline.expired:
-                REFUSED.inc()
-                raise later(
-                    _("The service is busy. Try again in {seconds} s."),
-                    status=HTTPStatus.SERVICE_UNAVAILABLE,
-                )
+                raise self._refusal()
             begun_at = time.monotonic()
             try:
                 return context.run(work, deadline.remaining_ms)
@@ -78,6 +74,15 @@ class Admission:
         future = asyncio.get_running_loop().run_in_executor(self._executor, begun)
         future.add_done_callback(self._done)
         return await future
+
+    def _refusal(self) -> ProblemError:
+        REFUSED.inc()
+        if not self._has_database():
+            return unavailable()
+        return later(
+            _("The service is busy. Try again in {seconds} s."),
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+        )
 
     def _expected_wait_s(self) -> float:
         waiting = self._admitted + 1 - self._threads

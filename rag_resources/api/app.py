@@ -43,7 +43,7 @@ UPLOADS_AT_ONCE = 2
 WARM_UP = "notas"
 """A question with a searchable word; without one it is refused before any model is loaded."""
 LOOK_EVERY_S = 1.0
-"""How often it is looked whether another configuration serves, whose models are to be loaded."""
+"""How often it is looked whether the database answers, and whether another configuration serves."""
 FORM_KB = 256
 """Room for the other fields of an upload's form, besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -74,7 +74,13 @@ def build_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def opened(app: FastAPI) -> AsyncIterator[None]:
         tenants = await anyio.to_thread.run_sync(Tenants, settings)
-        admission = Admission(threads=settings.api_threads, waiting=settings.api_queue)
+        has_database = Event()
+        has_database.set()
+        admission = Admission(
+            threads=settings.api_threads,
+            waiting=settings.api_queue,
+            has_database=has_database.is_set,
+        )
         app.state.settings = settings
         app.state.tenants = tenants
         app.state.admission = admission
@@ -82,9 +88,10 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.measuring = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
+        app.state.has_database = has_database
         app.state.mcp = mcp.build_sessions(settings)
         stopping = Event()
-        warming = _start_warming(tenants.own.application, app.state.warm, stopping)
+        warming = _start_watching(tenants.own.application, app.state.warm, has_database, stopping)
         try:
             async with app.state.mcp.run():
                 yield
@@ -148,8 +155,12 @@ def build_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _start_warming(application: Application, warm: Event, stopping: Event) -> Thread:
+def _start_watching(
+    application: Application, warm: Event, has_database: Event, stopping: Event
+) -> Thread:
     """Load the models of the serving configuration before the first question, and of the next ones.
+
+    Every second it is looked whether the database answers, so that requests are refused at once.
 
     Another configuration may serve later, by a promotion or a rollback, with models that this
     process has not loaded yet. The thread must be joined before Python ends: OpenVINO aborts the
@@ -163,6 +174,10 @@ def _start_warming(application: Application, warm: Event, stopping: Event) -> Th
             _log.warning("not_warm", error=type(error).__name__)
         warm.set()
         while not stopping.wait(LOOK_EVERY_S):
+            if not application.database.answers():
+                has_database.clear()
+                continue
+            has_database.set()
             try:
                 application.warm_up()
             except Exception as error:  # noqa: BLE001 - it must be looked at again, whatever fails

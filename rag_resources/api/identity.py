@@ -13,7 +13,7 @@ import anyio.to_thread
 from cachetools import TTLCache
 from fastapi import Depends, Request
 
-from rag_resources.api.problems import ProblemError
+from rag_resources.api.problems import ProblemError, unavailable
 from rag_resources.application import Application
 from rag_resources.application.keys import KEY_CACHE_S
 from rag_resources.core.api_keys import ApiRole, parse_key
@@ -66,9 +66,11 @@ class Door:
         """Return the caller of a request: at once if its key is cached, else by a thread.
 
         Raises:
-            ProblemError: 401: there is no valid key.
+            ProblemError: 401: there is no valid key; 503: the database does not answer.
             DatabaseError: The key cannot be looked up.
         """
+        if not request.app.state.has_database.is_set():
+            raise unavailable()
         with suppress(_UnknownError):
             return self._caller_of(request, asks=False)
         return await anyio.to_thread.run_sync(partial(self._caller_of, request, asks=True))
@@ -165,7 +167,7 @@ def _unauthorized(message: str) -> ProblemError:
 
 
 # Coroutines: FastAPI runs plain functions in threads, which takes longer than they do.
-async def _reader(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = await request.app.state.door.caller_of(request)
     return caller
 
@@ -180,17 +182,16 @@ def _needs(role: ApiRole, caller: Caller) -> Caller:
     return caller
 
 
-async def _writer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return _needs(ApiRole.READER, caller)
+
+
+async def _writer(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return _needs(ApiRole.WRITER, caller)
 
 
-async def _operator(request: Request, caller: Annotated[Caller, Depends(_reader)]) -> Caller:
-    settings: Settings = request.app.state.settings
-    if caller.tenant != settings.tenant:
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN, _("Only an owner of the server's own tenant may read this.")
-        )
-    return _needs(ApiRole.OWNER, caller)
+async def _operator(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return _needs(ApiRole.OPERATOR, caller) if caller.key_id else caller
 
 
 Reader = Annotated[Caller, Depends(_reader)]

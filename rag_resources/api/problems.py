@@ -108,6 +108,14 @@ def later(message: Any, *, seconds: int = RETRY_AFTER_S, status: HTTPStatus) -> 
     )
 
 
+def unavailable() -> ProblemError:
+    """Return the problem of a database that does not answer."""
+    return later(
+        _("The database is not available. Please try again later."),
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+
+
 def problem_of(error: RagError) -> ProblemError:
     """Return the problem that a caller gets for an error of the product.
 
@@ -122,10 +130,7 @@ def problem_of(error: RagError) -> ProblemError:
     if isinstance(error, DeadlineExceededError):
         return ProblemError(HTTPStatus.GATEWAY_TIMEOUT, TIMED_OUT)
     if isinstance(error, DatabaseError | DependencyOpenError | ProviderError):
-        return later(
-            _("The database is not available. Please try again later."),
-            status=HTTPStatus.SERVICE_UNAVAILABLE,
-        )
+        return unavailable()
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL)
 
 

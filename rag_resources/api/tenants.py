@@ -80,8 +80,12 @@ class Tenants:
         settings = self._settings.model_copy(update={"tenant": tenant})
         with ExitStack() as stack:
             # Only the own tenant's models are loaded by a thread; see `api.app`.
-            switch = Switch() if tenant == self._settings.tenant else None
-            application = stack.enter_context(open_application(settings, switch=switch))
+            is_own = tenant == self._settings.tenant
+            switch = Switch() if is_own else None
+            # The own one is opened before any request, and a request never starts the server.
+            application = stack.enter_context(
+                open_application(settings, switch=switch, starts=is_own)
+            )
             return _Open(application, stack.pop_all())
 
     def close(self) -> None:

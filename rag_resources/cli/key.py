@@ -17,7 +17,9 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NOMBRE", help=_("What it is for."))],
     role: Annotated[
         str,
-        typer.Option("--role", metavar="PAPEL", help=_("owner, writer or reader (the default).")),
+        typer.Option(
+            "--role", metavar="PAPEL", help=_("owner, writer, reader (the default) or operator.")
+        ),
     ] = "reader",
     as_json: JsonOption = False,
 ) -> None:
@@ -28,7 +30,9 @@ def create(
 
     if role not in list(ApiRole):
         raise InvalidParameterError(
-            _("There is no role “{role}”: owner, writer or reader.").format(role=shown(role))
+            _("There is no role “{role}”: owner, writer, reader or operator.").format(
+                role=shown(role)
+            )
         )
     with application() as opened:
         key, stored = opened.keys.create(name, ApiRole(role))

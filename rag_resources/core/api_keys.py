@@ -13,14 +13,18 @@ _PREFIX = "rag_"
 
 
 class ApiRole(StrEnum):
-    """The role of a key; each role includes the rights of those after it."""
+    """The role of a key; of a tenant's, each includes the rights of those after it."""
 
+    OPERATOR = "operator"
+    """Of the server: reads its numbers, and no notes."""
     OWNER = "owner"
     WRITER = "writer"
     READER = "reader"
 
     def covers(self, needed: "ApiRole") -> bool:
         """Whether this role includes the rights of another."""
+        if ApiRole.OPERATOR in (self, needed):
+            return self is needed
         order = list(ApiRole)
         return order.index(self) <= order.index(needed)
 

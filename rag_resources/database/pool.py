@@ -181,6 +181,14 @@ class Database:
         """Return another pool over the same database that bypasses any pooler, not opened yet."""
         return Database(self._direct_dsn or self._dsn, tenant=self._tenant, guard=self._guard)
 
+    def answers(self) -> bool:
+        """Return whether the server takes a connection, outside the pool."""
+        try:
+            psycopg.connect(self._dsn, connect_timeout=CONNECT_TIMEOUT_S).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
     @property
     def address(self) -> str:
         """Host and port of the server, without a password."""

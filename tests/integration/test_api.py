@@ -475,8 +475,10 @@ def _check_keys(api: ApiServer, keys: dict[ApiRole, str], foreign: str) -> None:
     assert "Ajena" not in {result["title"] for result in ours["results"]}
     reader = bearer(keys[ApiRole.READER])
     problem(client.post("/v1/golden-dataset", json={}, headers=reader), HTTPStatus.FORBIDDEN)
-    problem(client.get("/metrics", headers=reader), HTTPStatus.FORBIDDEN)
-    assert client.get("/metrics", headers=bearer(owner)).status_code == HTTPStatus.OK
+    operator = bearer(keys[ApiRole.OPERATOR])
+    problem(client.get("/metrics", headers=bearer(owner)), HTTPStatus.FORBIDDEN)
+    assert client.get("/metrics", headers=operator).status_code == HTTPStatus.OK
+    problem(client.post("/v1/retrieve", json=body, headers=operator), HTTPStatus.FORBIDDEN)
 
 
 def _check_revoking(api: ApiServer, keys: Keys, key: str, stored: Any) -> None:

@@ -18,7 +18,7 @@ from rag_resources.packaged import product_version
 from tests.command_line import Outcome, call_rag, isolate
 
 FUTURE = "9999_future"
-LATER = "0002_later"
+LATER = "9999_later"
 READERS = (
     ("retrieve", "¿Qué pasó con el ascensor?"),
     ("ingest", "notas"),

@@ -1,6 +1,7 @@
 """Files uploaded over HTTP: kept, registered, read, shown, deleted; also without a database."""
 
 import json
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -25,6 +26,7 @@ from rag_resources.store.document_list import ALWAYS
 from tests.api_server import ApiServer, serving
 from tests.databases import cloned
 from tests.tcp_proxy import TcpProxy
+from tests.waiting import wait_until
 
 DOCUMENTS = "/v1/documents"
 PLAN = b"El plan del barrio paga dos lineas de autobus.\n"
@@ -216,10 +218,18 @@ def test_without_a_database_an_upload_is_refused_and_leaves_nothing(
     proxy.refuse()
     proxy.cut()
     try:
+        wait_until(lambda: api.client.get("/readyz").status_code != HTTPStatus.OK)
+        begun = time.monotonic()
         answered = post(api, keys["writer"], b"Llega con la base caida.\n", "tarde.txt")
+        assert time.monotonic() - begun < 1, "at once, without trying"
         assert answered.status_code == HTTPStatus.SERVICE_UNAVAILABLE, answered.text
+        assert answered.json()["error"] == _(
+            "The database is not available. Please try again later."
+        )
+        assert answered.headers["retry-after"]
     finally:
         proxy.heal()
+    wait_until(lambda: api.client.get("/readyz").status_code == HTTPStatus.OK)
     assert sorted(folder.rglob("*")) == before
 
 
