@@ -3,8 +3,6 @@
 import pytest
 from dagster_project import MONTHS, NOTE_EMBEDDINGS, Project, failure_texts, materialised
 
-from rag_resources.languages.messages import _
-
 
 def test_old_vectors_are_taken_over_and_the_model_does_the_rest(
     indexed: Project, monkeypatch: pytest.MonkeyPatch
@@ -35,15 +33,3 @@ def test_old_vectors_are_taken_over_and_the_model_does_the_rest(
     assert sum(month["adopted"] for month in others) == len(before) - in_january
     assert {(month["unusable"], month["embedded"]) for month in others} == {(0, 0)}
     assert [row[0] for row in indexed.query(old)] == [row[0] for row in before]
-
-
-def test_a_database_that_was_never_adopted_says_so(
-    indexed: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LEGACY_EMBEDDING_MODEL", "use_multilingual")
-    result = indexed.run(NOTE_EMBEDDINGS, months=MONTHS[:1])
-    assert not result.success
-    assert _(
-        "LEGACY_EMBEDDING_MODEL={model}, but the table “notes” has no column “embedding”: leave "
-        "the variable empty."
-    ).format(model="use_multilingual") in failure_texts(result)

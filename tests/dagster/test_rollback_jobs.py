@@ -1,6 +1,5 @@
 """The rollback jobs and the resumption: confirmation, reason, and effect on later runs."""
 
-import logging
 from typing import Any
 
 import dagster as dg
@@ -21,7 +20,6 @@ from dagster_project import (
     failure_texts,
 )
 
-from rag_assets.labels import label
 from rag_resources.languages.messages import _
 
 WHY = "Se pierden respuestas."
@@ -44,13 +42,6 @@ def run(project: Project, job: str, **config: Any) -> dg.ExecuteInProcessResult:
             run_config={**QUIET, "ops": {OPS[job]: {"config": config}}},
         )
     )
-
-
-def warnings_of(project: Project) -> list[str]:
-    """Return what the last run warned of."""
-    [run] = project.instance.get_runs(limit=1)
-    logs = project.instance.all_logs(run.run_id)
-    return [entry.user_message for entry in logs if entry.level == logging.WARNING]
 
 
 def told(project: Project, job: str, **config: Any) -> dict[str, Any]:
@@ -163,45 +154,3 @@ def test_partial_stops_batches_and_the_backfills_that_were_running(indexed: Proj
     again = told(indexed, "rollback_partial", confirm=_("stop"), reason="Otro.")
     assert again["changed"] is False
     assert WHY in again["hold"]
-
-
-def test_a_promotion_is_taken_back(indexed: Project) -> None:
-    """It returns to the previous configuration, if any; the given name is the confirmation."""
-    config = {"withdraw": "rapida", "reason": WHY}
-    nothing = failure_texts(run(indexed, "rollback_promotion", **config))
-    assert nothing == _("Nothing was changed: no configuration was promoted yet.")
-    assert indexed.run(CANDIDATE, PROMOTED).success
-    unnamed = failure_texts(run(indexed, "rollback_promotion", reason=WHY))
-    assert unnamed == _(
-        "Nothing was changed. “{serving}” serves: to withdraw it, write its name in withdraw."
-    ).format(serving="rapida")
-    assert "no sirvió ninguna otra" in failure_texts(run(indexed, "rollback_promotion", **config))
-    told(indexed, "rollback_immediate", confirm=_("delete"), reason=WHY)
-    named = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
-    assert indexed.run(PROMOTED, run_config=named).success
-
-    said = told(indexed, "rollback_promotion", **config)
-    assert (said["serving"], said["model"], said["changed"]) == (
-        "baseline",
-        "use_multilingual",
-        True,
-    )
-    again = told(indexed, "rollback_promotion", **config)
-    unchanged = _(
-        "Nothing was changed: “{name}” is not what serves, or was withdrawn before. “{serving}” "
-        "serves."
-    ).format(name="rapida", serving="baseline")
-    assert warnings_of(indexed) == [unchanged]
-    assert (again["changed"], again["evidence"]) == (False, _("current"))
-    assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
-        ("rapida",),
-        ("baseline",),
-        ("rapida",),
-        ("baseline",),
-    ]
-    shown = indexed.instance.fetch_materializations(PROMOTED, limit=10).records
-    assert [
-        each.asset_materialization.metadata[label("configuration")].value
-        for each in reversed(shown)
-        if each.asset_materialization
-    ] == ["rapida", "baseline", "rapida", "baseline"]

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -21,8 +20,7 @@ from rag_resources.ingestion.deletion import delete_notes
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.command_line import Outcome as Called
-from tests.command_line import call_rag, isolate
+from tests.command_line import isolate
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección. Cenamos sopa caliente."
@@ -195,41 +193,6 @@ def test_an_answer_neither_waits_for_the_log_nor_fails_by_it(
             app.answer_writer.flush()
     assert [own["event"] for own in logs if own["log_level"] == "warning"] == ["answer_log_skipped"]
     assert len(app.answer_log.latest(limit=9)) == 1
-
-
-def test_the_commands_show_and_judge_answers(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    database: Database,
-    database_url: str,
-    note: UUID,
-) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
-
-    def rag(*arguments: str) -> Called:
-        return call_rag(monkeypatch, capsys, *arguments)
-
-    options = ("--config", "fulltext", "--set", "retrievers.semantic.weight=0")
-    told = rag("ask", QUESTION, *options)
-    short = told.err.partition("rag feedback ")[2][:8]
-    assert rag("feedback", short, "down", "--citation", "1", "--comment", "No.").code == 0
-    given: dict[str, Any] = rag("feedback", short, "up", "--json").json
-    assert (given["verdict"], given["citation"]) == ("up", None)
-    shown = rag("answers", "show", short).out
-    assert f"[1] El taller · 2025-01-12 · caracteres 20–62\n    {COST}" in shown
-    with database.transaction() as connection:
-        connection.execute("UPDATE notes SET title = ''")
-    assert "[1] taller · 2025-01-12 · caracteres" in rag("answers", "show", short).out
-    (citation,) = rag("answers", "show", short, "--json").json["citations"]
-    assert (citation["title"], citation["externalId"]) == ("", "taller")
-    assert "La respuesta sirve\nLa cita 1 no sirve: No." in shown
-    listed = rag("answers", "list").out
-    assert short in listed
-    assert "+1 −1" in listed
-    assert rag("answers", "list", "--json").json["answers"][0]["thumbsDown"] == 1
-    for wrong in (("ffffffff", "up"), (short, "regular"), (short, "up", "--citation", "7")):
-        assert rag("feedback", *wrong).code == 2
 
 
 @pytest.mark.parametrize(("kept", "is_named", "is_quoted"), [("none", 0, 0), ("all", 1, 1)])

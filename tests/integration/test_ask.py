@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -25,7 +24,6 @@ from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.command_line import Outcome, call_rag, isolate
 from tests.language_models import ScriptedModel, answerer_of, reply
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
@@ -161,68 +159,3 @@ def test_what_no_passage_says_is_replaced_by_sentences_of_the_notes(note: UUID) 
         "sentences of the notes."
     )
     assert telling.writing.dropped == 1
-
-
-def test_the_command_shows_sentences_numbers_and_sources(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    database_url: str,
-    database: Database,
-    note: UUID,
-) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
-
-    def ask(*arguments: str, command: str = "ask") -> Outcome:
-        options = ("--set", "retrievers.semantic.weight=0", "--config", "fulltext")
-        return call_rag(monkeypatch, capsys, command, *arguments, *options)
-
-    shown = ask(QUESTION)
-    assert shown.code == 0, shown.err
-    start = CONTENT.index(COST)
-    assert "\n".join((BESIDE_COST[0], f"**{COST}**", f"{BESIDE_COST[1]} ¹")) in shown.out
-    assert "Fuentes:\n[1] El taller · 12 ene 2025" in shown.out
-    assert f"caracteres {start}–{start + len(COST)}" in shown.out
-    assert (
-        _(
-            "Not calibrated, so that what the notes do not say is sometimes answered, too: {reason}"
-        ).format(
-            reason=_(
-                "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
-            )
-        )
-        in shown.out
-    )
-    told = ask(QUESTION, "--json").json
-    assert told["confidence"] == {
-        "missing": _(
-            "“rag calibrate” is missing, which takes 20 questions that succeed and 20 that fail"
-        )
-    }
-    assert told["found"]
-    assert told["sentences"][0]["citations"][0]["noteId"] == str(note)
-    metadata = told["metadata"]
-    assert metadata["passages"] == 1
-    assert (metadata["model"], metadata["tokensUsed"]) == (None, None)
-    assert 0 < metadata["meanSimilarity"] <= 1
-    assert {"embed", "fulltext", "first_sentence", "answer"} & metadata["stages"].keys() >= {
-        "first_sentence",
-        "answer",
-    }
-    assert ask(QUESTION, "--stream").out.splitlines()[0] == shown.out.splitlines()[0]
-    execute(database, "UPDATE notes SET title = ''")
-    assert "Fuentes:\n[1] taller · 12 ene 2025" in ask(QUESTION).out
-    passages = ask(QUESTION, command="retrieve").out
-    assert "12 ene 2025 · taller " in passages
-    assert "─ taller · " not in passages
-    execute(database, "UPDATE notes SET external_id = NULL")
-    assert f"Fuentes:\n[1] {note} · 12 ene 2025" in ask(QUESTION).out
-    silent = ask("¿xilófono?")
-    assert (silent.code, silent.out.strip()) == (
-        0,
-        "No encontré información relevante en tus notas sobre esta pregunta.",
-    )
-    english = ask("¿xilófono?", "--language", "en")
-    assert (
-        english.out.strip() == "I found no relevant information in your notes about this question."
-    )

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
-from rag_resources.core.types import RetrievalResponse, TimeWindow
+from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
@@ -218,20 +217,6 @@ def test_bad_records_are_named_and_the_good_ones_go_in(rag_db: Rag, folder: Path
 # Retrieval
 
 
-def test_retrieve_in_json_is_the_response_and_its_configuration(indexed: Rag) -> None:
-    outcome = indexed(
-        "retrieve", "¿Cuánto cuesta reparar la furgoneta?", "--config", CONFIGURATION, "--json"
-    )
-    assert outcome.code == 0
-    assert outcome.err == ""
-    response = outcome.json
-    keys = {*RetrievalResponse((), "", "", "", 0, {}).to_json(), "configuration", "promoted"}
-    assert set(response) == keys
-    assert (response["configuration"], response["promoted"]) == (CONFIGURATION, False)
-    assert "415 euros" in response["results"][0]["content"]
-    assert response["model"] == MODEL
-
-
 def test_an_answer_is_in_the_language_of_its_reader(
     indexed: Rag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,22 +297,6 @@ def test_a_setting_that_is_wrong_is_refused_by_every_command(
 # Golden questions and evaluation
 
 
-def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_file: Path) -> None:
-    indexed("golden", "import", golden_file)
-    outcome = indexed("evaluate", CONFIGURATION)
-    assert outcome.code == 0
-    for text in ("Hit_Rate@10", "nDCG@10", "categoría temporal", "dificultad 3", "p95"):
-        assert text in outcome.out
-    assert "pasa, sin certeza" in outcome.out
-    assert "preguntas más para confirmarlo" in outcome.out
-    assert f"Solo se miden para comparar, y no se promueven: {CONFIGURATION}." in outcome.out
-    assert "0.439–1.000" in outcome.out  # Wilson, 3 of 3
-    assert "Evaluación guardada" in outcome.out
-    status = indexed("status")
-    assert CONFIGURATION in status.out
-    assert "pasa, sin certeza" in status.out
-
-
 @pytest.fixture
 def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a configuration that may be promoted, whose model is indexed."""
@@ -369,52 +338,6 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert (again["configuration"], again["changed"]) == (candidate, False)
     assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")
     assert candidate in indexed("status").out
-
-
-def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
-    indexed: Rag,
-    golden_file: Path,
-    candidate: str,
-    indexed_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    nothing = indexed("rollback", "--reason", "prueba")
-    assert nothing.code == 1
-    assert _("Nothing was changed: no configuration was promoted yet.") in nothing.err
-    indexed("golden", "import", golden_file)
-    for name in (CONFIGURATION, candidate):
-        indexed("evaluate", name)
-        with Database(indexed_url) as database, database.transaction() as connection:
-            evaluation = latest_evaluation(connection, name)
-            assert evaluation
-            config: Any = evaluation.config
-            promote(connection, evaluation, parse_retrieval(config, origin=""), run_id=None)
-    unexplained = indexed("rollback")
-    assert unexplained.code == 2
-    assert _("Nothing was changed: the reason is missing.") in unexplained.err
-    assert indexed("rollback", "nada", "--reason", "prueba").code == 2
-    done = indexed("rollback", candidate, "--reason", "pierde las fechas")
-    assert done.code == 0
-    assert f"Desde ahora sirve «{CONFIGURATION}», con el modelo {MODEL}." in done.out
-    assert "EMBEDDING_MODELS" not in done.err
-    assert f"Sirve «{CONFIGURATION}»" in indexed("status").out
-    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
-    again = indexed("rollback", candidate, "--reason", "otra vez", "--json")
-    told = _(
-        "“{name}” searches with {model}, which is not in EMBEDDING_MODELS: new notes will not get "
-        "its vectors, and “rag run” does not evaluate that configuration. Add it there."
-    ).format(name=CONFIGURATION, model=MODEL)
-    assert told in again.err
-    assert (again.code, again.json["configuration"], again.json["changed"]) == (
-        0,
-        CONFIGURATION,
-        False,
-    )
-    assert told in indexed("evaluate", CONFIGURATION, "--no-store").err
-    assert told in re.sub(r"\s+", " ", indexed("doctor").out)
-    last = indexed("rollback", "--reason", "sin nombre")
-    assert last.code == 1
-    assert f"antes de «{CONFIGURATION}» no sirvió ninguna otra" in last.err
 
 
 def test_promote_refuses_a_configuration_whose_model_is_switched_off(

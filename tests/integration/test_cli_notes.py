@@ -18,7 +18,6 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import no_progress
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
-from rag_resources.store.notes import note_id
 from tests.command_line import Outcome, call_rag
 from tests.corpus import ALWAYS, Corpus, Draft
 from tests.waiting import wait_until
@@ -219,23 +218,6 @@ def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) ->
     assert "puerta" in rag("notes", "show", "gata").out
     rag("notes", "restore", "gata")
     assert "puerta" in rag("notes", "show", "gata", "--json").json["content"]
-
-
-def test_list_and_show(rag: Rag) -> None:
-    listed = rag("notes", "list", "--limit", "2")
-    assert "Se muestran 2 de 3." in listed.out
-    assert "Nota de huerto" in listed.out
-    assert "gata" not in listed.out
-    refused = rag("notes", "list", "--limit", "0")
-    assert (refused.code, "«--limit»" in refused.err) == (2, True)
-    shown = rag("notes", "show", "gata")
-    for text in (
-        TEXTS["gata"],
-        "Nota de gata",
-        "2025-01-01",
-        str(note_id("default", "notes", "gata")),
-    ):
-        assert text in shown.out
 
 
 def ask(rag: Rag) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from pgvector import HalfVector
 
 from rag_resources.core.attribution import Attribution
 from rag_resources.core.configuration import (
@@ -74,16 +73,6 @@ class Store:
     def execute(self, statement: str, *parameters: object) -> None:
         with self.database.transaction() as connection:
             connection.execute(statement, parameters)
-
-    def blind(self, model: str) -> None:
-        """Give every chunk and note the same vector of a model."""
-        vector = HalfVector(self.embedders[model].embed_passages(["nada"])[0])
-        for table, column in (
-            ("chunk_embeddings", "embedding"),
-            ("chunk_embeddings", "contextual_embedding"),
-            ("note_embeddings", "embedding"),
-        ):
-            self.execute(f"UPDATE {table} SET {column} = %s WHERE model = %s", vector, model)
 
     @property
     def pipeline(self) -> RetrievalPipeline:

@@ -1,7 +1,6 @@
 """The status of a migration in each state of indexing, and in the output of `rag`."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,11 +42,6 @@ NOTES_A_MONTH = 12
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 GOOD, BAD = [1] * 20, [0] * 20
 FOUND, OTHER = UUID(int=1), UUID(int=2)
-KEYS = [
-    *("database", "readAt", "months", "total", "models", "errors", "lastBatches", "quality"),
-    *("floor", "vectorsPerMinute", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving"),
-    "hold",
-]
 
 
 Rag = Callable[..., Outcome]
@@ -228,40 +222,6 @@ def test_quality_is_the_latest_measurement(database: Database) -> None:
 
 
 # --- What is said -------------------------------------------------------------------------------
-
-
-def test_a_migration_in_the_middle_is_told_in_tables_and_words(
-    rag: Rag, database: Database
-) -> None:
-    write_notes(database, *MONTHS)
-    migrate_months(database, register(database), *MONTHS[1:])
-    store(database, "baseline", GOOD)
-    measure(database, GOOD, "r1")
-    said = rag()
-    assert said.code == 0
-    assert "24 de 36 notas migradas (66,66 %); por migrar: 12." in said.out
-    assert "2025-01, 2025-02 y 2025-03" in said.out
-    assert _("open") in said.out
-    assert re.search(r"Tiempo restante: \d+ s; acabará hacia el ", said.out)
-    result = json.loads(rag("--json").out)
-    assert list(result) == KEYS
-    assert result["months"][0] == {
-        "month": "2025-01",
-        "notes": 12,
-        "chunked": 0,
-        "pendingNotes": {MODEL: 0},
-        "migrated": 0,
-        "remaining": 12,
-        "percentMigrated": 0.0,
-        "failedNotes": 0,
-    }
-    assert result["total"]["percentMigrated"] == 66.66
-    assert result["models"][0]["percent"] == 100
-    assert result["lastBatches"][0]["gate"] == "open"
-    assert result["quality"]["hitRateAt10"] == 1
-    assert result["isWorking"] is True
-    assert 0 < result["minutesLeft"] < 10
-    assert result["readyAt"] > result["readAt"]
 
 
 def test_after_an_immediate_rollback_nothing_is_migrated(rag: Rag, database: Database) -> None:

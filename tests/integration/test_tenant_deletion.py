@@ -159,25 +159,6 @@ def test_a_tenant_of_the_same_name_is_shown_no_cached_answer_of_the_other(
         assert read_index_version(connection, "blas").number > before
 
 
-def test_a_tenant_is_created_once_and_listed_with_what_it_has(rag: Rag, corpus: Corpus) -> None:
-    assert run(rag, "ana", "tenant", "create", "carla").out == (
-        _("Tenant {name} created. With TENANT={name}, each command works for it.").format(
-            name="carla"
-        )
-        + "\n"
-    )
-    again = run(rag, "ana", "tenant", "create", "carla", "--upload-hours", "24", "--json")
-    assert again.json["created"] is False
-    assert corpus.fetch("SELECT tenant_id, upload_hours FROM tenants") == [("carla", 24)]
-    listed = run(rag, "ana", "tenant", "list", "--json").json["tenants"]
-    counts = {each["name"]: (each["notes"], each["createdAt"] is not None) for each in listed}
-    assert counts["blas"] == (2, False)
-    assert counts["carla"] == (0, True)
-    shown = run(rag, "ana", "tenant", "list").out
-    assert "carla" in shown
-    assert run_deletion(rag, "carla")["rows"] == {"tenants": 1}
-
-
 def test_nothing_is_deleted_unconfirmed_or_of_nobody(
     rag: Rag, corpus: Corpus, database_url: str
 ) -> None:
