@@ -13,6 +13,7 @@ from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.applying import ApplyReport, apply_reading, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
 from rag_resources.documents.deletion import delete_document, purge_documents, restore_document
@@ -37,7 +38,7 @@ from rag_resources.documents.web import WebAddress, is_web, web_addresses, web_f
 from rag_resources.files import Files, open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
-from rag_resources.store.document_files import announce, list_addresses, list_arrivals
+from rag_resources.store.document_files import announce, list_addresses
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
@@ -172,12 +173,13 @@ class Documents:
     def arrivals(self, addresses: Collection[str]) -> Sequence[datetime]:
         """Return when the documents at these addresses of the source arrived, if they did."""
         with self.database.transaction() as connection:
-            return list_arrivals(
+            rows = queries().list_arrivals(
                 connection,
-                addresses,
                 tenant=self.settings.tenant,
                 source=SOURCE,
+                addresses=list(addresses),
             )
+            return [row.arrived_at for row in rows]
 
     def extract(self, window: TimeWindow) -> ExtractReport:
         """Read the documents of all tenants that the present readers have not read."""

@@ -18,25 +18,18 @@ from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.core.wording import fold
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.store.document_files import bury_document, find_deleted
 from rag_resources.store.documents import (
     StoredPage,
-    delete_sections,
-    find_document_of_text,
-    finish_document,
-    first_address,
     list_pages,
-    list_section_notes,
     lock_document,
-    merge_document,
-    replace_pages,
-    unlink_sections,
     write_failure,
+    write_pages,
     write_sections,
 )
 from rag_resources.store.extractions import (
     close_extraction,
-    documents_to_apply,
     latest_extraction,
     list_extracted,
 )
@@ -78,8 +71,11 @@ def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> Appl
     """
     report = ApplyReport()
     with database.transaction() as connection:
-        waiting = documents_to_apply(connection, window, tenant=tenant)
-    for document_id in waiting:
+        waiting = queries().documents_to_apply(
+            connection, tenant=tenant, first=window.start, after_last=window.end
+        )
+        ids = [row.id for row in waiting]
+    for document_id in ids:
         with database.transaction() as connection:
             apply_reading(connection, document_id, tenant, report)
     return report
@@ -98,7 +94,7 @@ def apply_reading(
     sha256 = text_sha256(pages)
     if sha256 and _goes_elsewhere(connection, document, sha256, report):
         return
-    replace_pages(
+    write_pages(
         connection,
         document_id,
         items,
@@ -109,9 +105,9 @@ def apply_reading(
         write_failure(connection, document_id, extraction.failure)
     write_notes(connection, document, report)
     close_extraction(connection, extraction.extraction_id, "applied")
-    finish_document(
+    queries().finish_document(
         connection,
-        document_id,
+        document_id=document_id,
         page_count=max((item.number for item in items), default=0),
         text_sha256=sha256,
         status="chunking",
@@ -132,8 +128,8 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
     """
     pages = list_pages(connection, document.id)
     sections = list(sections_of(_searchable(pages)))
-    stored = list_section_notes(connection, document.id)
-    address = first_address(connection, document.id)
+    stored = list(queries().list_section_notes(connection, document_id=document.id))
+    address = queries().first_address(connection, document_id=document.id)
     names = name_sections(
         address,
         sections,
@@ -155,12 +151,12 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         if tombstone is None
     ]
     kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
-    unlink_sections(connection, document.id)
+    queries().unlink_sections(connection, document_id=document.id)
     for outcome in upsert_notes(connection, [record for record, _ in wanted], **key):
         report.notes[outcome] += 1
-    report.deleted_notes += delete_sections(
-        connection, [row.id for row in stored if row.id not in kept]
-    )
+    gone = [row.id for row in stored if row.id not in kept]
+    queries().delete_notes(connection, note_ids=gone)
+    report.deleted_notes += len(gone)
     write_sections(connection, document.id, kept, {each.page.number: each.page for each in pages})
 
 
@@ -175,9 +171,10 @@ def _goes_elsewhere(
 ) -> bool:
     """Whether another document has this text, or a person deleted it; then this one is gone."""
     key = {"tenant": document.tenant_id, "text_sha256": sha256}
-    other = find_document_of_text(connection, document.id, **key)
+    other = queries().find_document_of_text(connection, document_id=document.id, **key)
     if other is not None:
-        merge_document(connection, document.id, into=other)
+        queries().move_addresses(connection, document_id=document.id, to_document_id=other)
+        queries().delete_document(connection, document_id=document.id)
         report.merged.append(document.title)
         return True
     deleted = find_deleted(connection, **key)

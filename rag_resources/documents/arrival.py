@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 
+from psycopg.types.json import Jsonb
+
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.files import Files
@@ -26,10 +29,7 @@ from rag_resources.store.document_files import (
     fail_download,
     find_deleted,
     list_addresses,
-    mark_missing,
     register_file,
-    touch_address,
-    update_metadata,
 )
 
 _TENANT_CHARS = 16
@@ -103,7 +103,10 @@ def arrive(
         else:
             report.counts[outcome] += 1
     with database.transaction() as connection:
-        report.missing = mark_missing(connection, addresses, tenant=tenant, source=source)
+        rows = queries().mark_missing_addresses(
+            connection, tenant=tenant, source=source, addresses=addresses
+        )
+        report.missing = [row.address for row in rows]
     return report
 
 
@@ -123,8 +126,14 @@ def _take(
     file_sha256 = hashlib.sha256(content).digest()
     if before and before.file_sha256 == file_sha256:
         with database.transaction() as connection:
-            touch_address(
-                connection, found.address, before, tenant=tenant, source=source, etag=found.etag
+            queries().upsert_document_address(
+                connection,
+                tenant=tenant,
+                source=source,
+                address=found.address,
+                document_id=before.document_id,
+                etag=found.etag,
+                file_sha256=file_sha256,
             )
         return _unchanged(database, found, before, known)
     media_type, problem = _kind(content, found.address)
@@ -189,8 +198,11 @@ def _unchanged(
         address for address, each in known.items() if each.document_id == before.document_id
     ):
         with database.transaction() as connection:
-            update_metadata(
-                connection, before.document_id, title=found.title, metadata=found.metadata
+            queries().update_document_metadata(
+                connection,
+                document_id=before.document_id,
+                title=found.title,
+                metadata=Jsonb(dict(found.metadata)),
             )
     return Arrival.UNCHANGED
 

@@ -6,12 +6,12 @@ Expired documents are deleted by `purge_documents`.
 from uuid import UUID
 
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.arrival import file_name
 from rag_resources.files import Files
 from rag_resources.store import document_files as store
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.documents import delete_document as delete_rows
-from rag_resources.store.documents import list_section_notes
 from rag_resources.store.tombstones import Deletion, bury_notes, lock_deletions
 
 
@@ -30,7 +30,9 @@ def delete_document(
         store.lock_documents(connection, tenant=tenant)
         _delete_copies(connection, files, document_id, tenant)
         lock_deletions(connection)
-        notes = [row.id for row in list_section_notes(connection, document_id)]
+        notes = [
+            row.id for row in queries().list_section_notes(connection, document_id=document_id)
+        ]
         deleted = bury_notes(connection, notes, kind=Deletion.DELETED)
         store.bury_document(connection, document_id, deleted, reason=reason)
     with database.transaction() as connection:
@@ -66,11 +68,14 @@ def purge_documents(database: Database, files: Files, *, grace_hours: int) -> in
 
 
 def _delete_copies(connection: Connection, files: Files, document_id: UUID, tenant: str) -> None:
-    for sha256 in store.list_file_hashes(connection, document_id):
-        files.delete(file_name(tenant, sha256))
+    """Delete our copies of the files that a document has had and no other one has now."""
+    for row in queries().list_files(connection, document_id=document_id, file_sha256=None):
+        files.delete(file_name(tenant, bytes(row.file_sha256)))
 
 
 def restore_document(database: Database, address: str, *, tenant: str) -> bool:
     """Let the source bring back a deleted document; False if none was deleted at this address."""
     with database.transaction() as connection:
-        return store.forget_deleted(connection, address, tenant=tenant)
+        return bool(
+            list(queries().forget_deleted_document(connection, tenant=tenant, address=address))
+        )

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
@@ -19,15 +21,13 @@ from rag_resources.core.extraction_diff import ExtractionDiff, compare_readings
 from rag_resources.core.sections import sections_of
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.extraction import extract
 from rag_resources.documents.readers import READERS, reader_of
 from rag_resources.files import Files
 from rag_resources.languages.messages import _
-from rag_resources.store.document_files import set_status
 from rag_resources.store.documents import fetch_document, list_pages, write_failure
 from rag_resources.store.extractions import (
-    begin_extraction,
-    claim_extraction,
     documents_to_extract,
     finish_extraction,
     insert_extracted,
@@ -114,20 +114,21 @@ def _extract(
     document_id: UUID,
 ) -> ExtractReport:
     with database.transaction() as connection:
-        set_status(connection, document_id, "extracting")
+        queries().set_document_status(connection, document_id=document_id, status="extracting")
     with database.bulk() as connection:
-        if not claim_extraction(connection, document_id):
+        if not queries().claim_extraction(connection, document_id=document_id):
             return ExtractReport()
         document = fetch_document(connection, document_id)
         if document is None:
             return ExtractReport()
         reader = reader_of(document.media_type, ocr=config.ocr)
-        extraction_id = begin_extraction(
+        extraction_id = queries().insert_extraction(
             connection,
-            document_id,
+            document_id=document_id,
             file_sha256=document.file_sha256,
-            reader=reader,
-            limits=limits,
+            reader=reader.name,
+            reader_hash=reader.reader_hash,
+            limits=Jsonb(dict(limits)),
         )
         started = time.monotonic()
         items, failure = _read_into(
@@ -229,10 +230,8 @@ def _tell(
     connection: Connection, document_id: UUID, state: str, failure: str, *, is_first: bool
 ) -> None:
     """Store the document's status after a reading; pages and notes stay as they are."""
+    status = "chunking" if state == READ else "partial"
     if state == FAILED:
         write_failure(connection, document_id, failure)
-        set_status(connection, document_id, "failed" if is_first else "partial")
-    elif state == HELD:
-        set_status(connection, document_id, "partial")
-    else:
-        set_status(connection, document_id, "chunking")
+        status = "failed" if is_first else status
+    queries().set_document_status(connection, document_id=document_id, status=status)

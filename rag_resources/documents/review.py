@@ -10,6 +10,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_diff import ExtractionDiff
 from rag_resources.core.sections import is_searchable
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.applying import (
     ACCEPTED,
     DROPPED,
@@ -23,14 +24,12 @@ from rag_resources.store.documents import (
     StoredPage,
     list_pages,
     lock_document,
-    review_page,
 )
 from rag_resources.store.extractions import (
     Extraction,
     close_extraction,
     latest_extraction,
     list_extractions,
-    release_extraction,
 )
 
 
@@ -116,7 +115,9 @@ def review_document(
         else:
             page_of(list_pages(connection, document_id), page)
             chosen = ACCEPTED if decision is Decision.ACCEPT else DROPPED
-            review_page(connection, document_id, page, chosen)
+            queries().review_page(
+                connection, document_id=document_id, page_number=page, review=chosen
+            )
             write_notes(connection, document, report)
     return report
 
@@ -139,7 +140,7 @@ def _decide_reading(
     if decision is Decision.DROP:
         close_extraction(connection, held.extraction_id, "dropped")
         return
-    release_extraction(connection, held.extraction_id)
+    queries().set_extraction_state(connection, extraction_id=held.extraction_id, state="read")
     apply_reading(connection, document_id, tenant, report)
 
 

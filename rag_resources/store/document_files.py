@@ -3,9 +3,8 @@
 Pages and sections are in `store.documents`, readings in `store.extractions`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -127,14 +126,6 @@ def find_upload(
     return Uploaded(row.document_id, row.etag) if row else None
 
 
-def is_known_file(connection: Connection, file_sha256: bytes, *, tenant: str) -> bool:
-    """Whether a file is that of a document of the tenant."""
-    return (
-        queries().find_document_of_file(connection, tenant=tenant, file_sha256=file_sha256)
-        is not None
-    )
-
-
 def list_expired_documents(
     connection: Connection, *, grace_hours: int, document_id: UUID | None = None
 ) -> list[tuple[UUID, str]]:
@@ -143,16 +134,6 @@ def list_expired_documents(
         connection, grace_hours=grace_hours, document_id=document_id
     )
     return [(row.id, row.tenant_id) for row in rows]
-
-
-def list_arrivals(
-    connection: Connection, addresses: Collection[str], *, tenant: str, source: str
-) -> list[datetime]:
-    """Return when the documents at these addresses of a source arrived, each time once."""
-    rows = queries().list_arrivals(
-        connection, tenant=tenant, source=source, addresses=list(addresses)
-    )
-    return [row.arrived_at for row in rows]
 
 
 def find_deleted(
@@ -212,7 +193,7 @@ def register_file(
         delete_document(connection, before.document_id)
     if arrival in (Arrival.NEW, Arrival.CHANGED) and file.problem:
         write_failure(connection, document_id, file.problem)
-        set_status(connection, document_id, "failed")
+        queries().set_document_status(connection, document_id=document_id, status="failed")
     earlier = _earlier_files(connection, document_id, before) if before else []
     return Registered(document_id, arrival, earlier)
 
@@ -257,7 +238,7 @@ def announce(
             _point(connection, expected, document_id, tenant=tenant, source=source)
         else:
             document_id = before.document_id
-        set_status(connection, document_id, DOWNLOADING)
+        queries().set_document_status(connection, document_id=document_id, status=DOWNLOADING)
 
 
 def fail_download(
@@ -268,58 +249,7 @@ def fail_download(
     if before is None or before.file_sha256 is not None:
         return
     write_failure(connection, before.document_id, reason, stage=DOWNLOADING)
-    set_status(connection, before.document_id, "failed")
-
-
-def touch_address(
-    connection: Connection,
-    address: str,
-    stored: StoredAddress,
-    *,
-    tenant: str,
-    source: str,
-    etag: str,
-) -> None:
-    """Store that the same file was found again, under another ETag."""
-    queries().upsert_document_address(
-        connection,
-        tenant=tenant,
-        source=source,
-        address=address,
-        document_id=stored.document_id,
-        etag=etag,
-        file_sha256=stored.file_sha256,
-    )
-
-
-def update_metadata(
-    connection: Connection, document_id: UUID, *, title: str, metadata: Mapping[str, Any]
-) -> None:
-    """Store other metadata of a document and its notes."""
-    queries().update_document_metadata(
-        connection, document_id=document_id, title=title, metadata=Jsonb(dict(metadata))
-    )
-
-
-def mark_missing(
-    connection: Connection, found: Collection[str], *, tenant: str, source: str
-) -> list[str]:
-    """Store which addresses of a source have a file; return those that have lost it."""
-    rows = queries().mark_missing_addresses(
-        connection, tenant=tenant, source=source, addresses=list(found)
-    )
-    return [row.address for row in rows]
-
-
-def set_status(connection: Connection, document_id: UUID, status: str) -> None:
-    """Store the status of a document."""
-    queries().set_document_status(connection, document_id=document_id, status=status)
-
-
-def list_file_hashes(connection: Connection, document_id: UUID) -> list[bytes]:
-    """Return the SHA-256 of every file that a document has had and no other one has now."""
-    rows = queries().list_files(connection, document_id=document_id, file_sha256=None)
-    return [bytes(row.file_sha256) for row in rows]
+    queries().set_document_status(connection, document_id=before.document_id, status="failed")
 
 
 def bury_document(
@@ -346,11 +276,6 @@ def bury_document(
         connection, document_id=document_id, note_ids=list(note_ids)
     )
     delete_document(connection, document_id)
-
-
-def forget_deleted(connection: Connection, address: str, *, tenant: str) -> bool:
-    """Forget the deletion of the documents at an address; False if there was none."""
-    return bool(list(queries().forget_deleted_document(connection, tenant=tenant, address=address)))
 
 
 def _find_address(

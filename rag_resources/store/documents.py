@@ -5,7 +5,7 @@ Their types are in `core.documents`; implementations of its reader protocol read
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -29,33 +29,24 @@ DOWNLOADING = "downloading"
 """The stage stored for files that could not be fetched; also the status before fetching."""
 
 
-class ReaderName(Protocol):
-    """A reader, or its stored name and hash."""
-
-    @property
-    def name(self) -> str:
-        """The name for display."""
-        ...
-
-    @property
-    def reader_hash(self) -> str:
-        """Hash of its code and settings."""
-        ...
-
-
 def write_pages(
     connection: Connection,
     document_id: UUID,
     read: Sequence[Page | PageFailure],
     *,
-    reader: ReaderName,
+    reader: str,
+    reader_hash: str,
 ) -> None:
-    """Store the pages and failures of a reader, in the caller's transaction.
+    """Store a complete reading in place of the earlier one, in the caller's transaction.
 
     If the text of a page changes, the sections on it must be written again in the same
     transaction.
     """
-    pages = [_page_row(item, reader) for item in read if isinstance(item, Page)]
+    numbers = [item.number for item in read if isinstance(item, Page)]
+    queries().delete_other_pages(connection, document_id=document_id, numbers=numbers)
+    queries().delete_document_failures(connection, document_id=document_id, stage=EXTRACTING)
+    own = {"reader": reader, "reader_hash": reader_hash}
+    pages = [_page_row(item) | own for item in read if isinstance(item, Page)]
     failures = [_failure_row(item) for item in read if isinstance(item, PageFailure)]
     queries().upsert_document_page(
         connection, [row | {"document_id": document_id} for row in pages]
@@ -161,32 +152,6 @@ def list_pages(connection: Connection, document_id: UUID) -> list[StoredPage]:
     return [_stored_page(row) for row in queries().list_pages(connection, document_id=document_id)]
 
 
-def replace_pages(
-    connection: Connection,
-    document_id: UUID,
-    read: Sequence[Page | PageFailure],
-    *,
-    reader: str,
-    reader_hash: str,
-) -> None:
-    """Store a complete reading in place of the earlier one, in the caller's transaction.
-
-    The sections of the document must be written again in the same transaction.
-    """
-    numbers = [item.number for item in read if isinstance(item, Page)]
-    queries().delete_other_pages(connection, document_id=document_id, numbers=numbers)
-    queries().delete_document_failures(connection, document_id=document_id, stage=EXTRACTING)
-    write_pages(connection, document_id, read, reader=_Read(reader, reader_hash))
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The reader of pages that were read before."""
-
-    name: str
-    reader_hash: str
-
-
 def fetch_document(connection: Connection, document_id: UUID) -> Any | None:
     """Return the row of a document; None if it is gone."""
     return next(iter(queries().fetch_document(connection, document_id=document_id)), None)
@@ -201,67 +166,6 @@ def lock_document(connection: Connection, document_id: UUID, *, tenant: str) -> 
     queries().lock_tombstones(connection)
     queries().lock_documents(connection, tenant=tenant)
     return next(iter(queries().lock_document(connection, document_id=document_id)), None)
-
-
-def first_address(connection: Connection, document_id: UUID) -> str:
-    """Return the address that serves as a document's name."""
-    address: str = queries().first_address(connection, document_id=document_id)
-    return address
-
-
-def find_document_of_text(
-    connection: Connection, document_id: UUID, *, tenant: str, text_sha256: bytes
-) -> UUID | None:
-    """Return another document with the same text; None if there is none."""
-    found: UUID | None = queries().find_document_of_text(
-        connection, tenant=tenant, text_sha256=text_sha256, document_id=document_id
-    )
-    return found
-
-
-def merge_document(connection: Connection, document_id: UUID, *, into: UUID) -> None:
-    """Give the addresses of a document to another one with the same text, and delete it."""
-    queries().move_addresses(connection, document_id=document_id, to_document_id=into)
-    delete_document(connection, document_id)
-
-
-def list_section_notes(connection: Connection, document_id: UUID) -> list[Any]:
-    """Return the notes of a document: id, external_id, heading_path, content_sha256."""
-    return list(queries().list_section_notes(connection, document_id=document_id))
-
-
-def review_page(connection: Connection, document_id: UUID, number: int, review: str) -> None:
-    """Store what a person decided about a page: `accepted` or `dropped`."""
-    queries().review_page(connection, document_id=document_id, page_number=number, review=review)
-
-
-def unlink_sections(connection: Connection, document_id: UUID) -> None:
-    """Unlink the notes of a document, until `write_sections` in the same transaction."""
-    queries().unlink_sections(connection, document_id=document_id)
-
-
-def delete_sections(connection: Connection, note_ids: Sequence[UUID]) -> int:
-    """Delete notes whose sections are gone; return how many there were."""
-    queries().delete_notes(connection, note_ids=list(note_ids))
-    return len(note_ids)
-
-
-def finish_document(
-    connection: Connection,
-    document_id: UUID,
-    *,
-    page_count: int,
-    text_sha256: bytes | None,
-    status: str,
-) -> None:
-    """Store a document's page count, text hash and status after its pages were replaced."""
-    queries().finish_document(
-        connection,
-        document_id=document_id,
-        page_count=page_count,
-        text_sha256=text_sha256,
-        status=status,
-    )
 
 
 def write_failure(
@@ -282,12 +186,10 @@ def delete_document(connection: Connection, document_id: UUID) -> None:
     queries().delete_document(connection, document_id=document_id)
 
 
-def _page_row(page: Page, reader: ReaderName) -> dict[str, Any]:
+def _page_row(page: Page) -> dict[str, Any]:
     return {
         "page_number": page.number,
         "sheet": page.sheet,
-        "reader": reader.name,
-        "reader_hash": reader.reader_hash,
         "route": page.route.value,
         "text": page.text,
         "blocks": Jsonb(parts_to_json(page.blocks)),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.documents import DocumentReader, Page, PageFailure
+from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.extraction_diff import ExtractionDiff
 from rag_resources.core.page_json import item_from_json, item_to_json
 from rag_resources.core.types import TimeWindow
@@ -69,32 +69,6 @@ def documents_to_extract(
     return [row.id for row in rows]
 
 
-def claim_extraction(connection: Connection, document_id: UUID) -> bool:
-    """Claim the reading of a document until commit; False if another run has it."""
-    claimed: bool = queries().claim_extraction(connection, document_id=document_id)
-    return claimed
-
-
-def begin_extraction(
-    connection: Connection,
-    document_id: UUID,
-    *,
-    file_sha256: bytes,
-    reader: DocumentReader,
-    limits: Mapping[str, Any],
-) -> int:
-    """Write a reading that has no pages yet; return its id."""
-    extraction_id: int = queries().insert_extraction(
-        connection,
-        document_id=document_id,
-        file_sha256=file_sha256,
-        reader=reader.name,
-        reader_hash=reader.reader_hash,
-        limits=Jsonb(dict(limits)),
-    )
-    return extraction_id
-
-
 def insert_extracted(
     connection: Connection, extraction_id: int, items: Iterable[Page | PageFailure]
 ) -> None:
@@ -137,14 +111,6 @@ def finish_extraction(
     )
 
 
-def documents_to_apply(connection: Connection, window: TimeWindow, *, tenant: str) -> list[UUID]:
-    """Return the documents of a window with a reading that waits to replace their pages."""
-    rows = queries().documents_to_apply(
-        connection, tenant=tenant, first=window.start, after_last=window.end
-    )
-    return [row.id for row in rows]
-
-
 def latest_extraction(connection: Connection, document_id: UUID, state: str) -> Extraction | None:
     """Return the latest reading of a document in a state; None if there is none."""
     extractions = list_extractions(connection, document_id)
@@ -167,11 +133,6 @@ def close_extraction(connection: Connection, extraction_id: int, state: str) -> 
     """Store that a reading was applied or dropped, and delete its own pages."""
     queries().set_extraction_state(connection, extraction_id=extraction_id, state=state)
     queries().delete_extracted_pages(connection, extraction_id=extraction_id)
-
-
-def release_extraction(connection: Connection, extraction_id: int) -> None:
-    """Let a held reading replace the pages of its document."""
-    queries().set_extraction_state(connection, extraction_id=extraction_id, state="read")
 
 
 @dataclass(frozen=True, slots=True)

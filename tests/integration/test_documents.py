@@ -85,7 +85,7 @@ def corpus(database: Database) -> Corpus:
         upsert_notes(connection, records, tenant="ana", source=SOURCE)
         document_id = registered(connection, "plan.pdf", "Plan")
         read = [*PAGES.values(), PageFailure(3, "UNREADABLE")]
-        write_pages(connection, document_id, read, reader=LineReader())
+        write_pages(connection, document_id, read, reader="lines", reader_hash="1")
         write_sections(connection, document_id, sections(), PAGES)
     made.index(SMALL)
     return made
@@ -167,7 +167,9 @@ def test_a_workbook_is_found_with_its_cells_and_what_changed(database: Database)
     with database.transaction() as connection:
         upsert_notes(connection, records, tenant="ana", source=SOURCE)
         document_id = registered(connection, "luz.xlsx", "Gastos 2024")
-        write_pages(connection, document_id, pages, reader=reader)
+        write_pages(
+            connection, document_id, pages, reader=reader.name, reader_hash=reader.reader_hash
+        )
         by_note = {note_id("ana", SOURCE, f"luz/{each.index}"): each for each in found}
         write_sections(connection, document_id, by_note, {page.number: page for page in pages})
     corpus.index(ChunkingConfig(strategy="structure", target=64, min=30, max=100, overlap=0))
