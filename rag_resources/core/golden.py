@@ -61,7 +61,7 @@ class GoldenEntry:
 
     @property
     def folded_query(self) -> str:
-        """The question without capitals and accents; a second one repeats it."""
+        """The question without capitals, accents and punctuation; a second one repeats it."""
         return fold_question(self.query)
 
     def to_json(self) -> dict[str, Any]:
@@ -232,19 +232,13 @@ def locate_problem(position: int, query: str, reason: str) -> str:
 def _refuse_repeats(
     entry: GoldenEntry, position: int, first_seen: dict[str | UUID, int], reading: _Reading
 ) -> None:
-    first = first_seen.setdefault(entry.normalized_query, position)
-    alike = first_seen.setdefault(f"\0{entry.folded_query}", position)
+    first = first_seen.setdefault(entry.folded_query, position)
     if first != position:
         reading.add(
             _(
-                "the question is already in entry {first} (capitals and accents do not count)"
+                "the question is already in entry {first} (capitals, accents and punctuation do "
+                "not count)"
             ).format(first=first)
-        )
-    elif alike != position:
-        reading.add(
-            _(
-                "the question is already in entry {first} (capitals and accents do not count)"
-            ).format(first=alike)
         )
     elif entry.golden_id:
         first = first_seen.setdefault(entry.golden_id, position)

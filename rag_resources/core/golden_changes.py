@@ -180,18 +180,18 @@ def _pair(
 
 
 def _refuse_taken(wanted: Sequence[GoldenEntry], left: Sequence[GoldenEntry], origin: str) -> None:
-    taken = {entry.normalized_query: entry.golden_id for entry in left}
+    taken = {entry.folded_query: entry.golden_id for entry in left}
     problems = [
         locate_problem(
             position,
             entry.query,
             _(
-                "the question is already in the set ({golden_id}; capitals and accents do not "
-                "count)"
-            ).format(golden_id=taken[entry.normalized_query]),
+                "the question is already in the set ({golden_id}; capitals, accents and "
+                "punctuation do not count)"
+            ).format(golden_id=taken[entry.folded_query]),
         )
         for position, entry in enumerate(wanted, start=1)
-        if entry.normalized_query in taken
+        if entry.folded_query in taken
     ]
     if problems:
         headline = _("The set of questions is not valid ({origin}); nothing was changed:").format(

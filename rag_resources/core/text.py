@@ -14,6 +14,7 @@ CHARS_PER_TOKEN = 4
 """Characters per token of the estimate that is used unless a model has its own tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
+_PUNCTUATION = re.compile(r"[¿?¡!.,;:…«»“”\"'()]")
 _ACCENTS = re.compile("[\u0300-\u0302\u0308]")
 """Grave, acute, circumflex and diaeresis; the tilde of ñ is not an accent."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -52,8 +53,8 @@ def normalize_query(query: str) -> str:
 
 
 def fold_question(query: str) -> str:
-    """Return the normal form of a question without accents; ñ stays ñ."""
-    decomposed = unicodedata.normalize("NFD", normalize_query(query))
+    """Return the normal form of a question without accents and punctuation; ñ stays ñ."""
+    decomposed = unicodedata.normalize("NFD", normalize_query(_PUNCTUATION.sub(" ", query)))
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 

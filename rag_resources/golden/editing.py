@@ -137,21 +137,13 @@ def _write(
         content_of=lambda found: note_content(connection, found),
     )
     for other in others:
-        if entry.normalized_query == other.normalized_query or entry.golden_id == other.golden_id:
+        if entry.folded_query == other.folded_query or entry.golden_id == other.golden_id:
             repeated = _(
-                "the question is already in the set ({golden_id}; capitals and accents do not "
-                "count)"
+                "the question is already in the set ({golden_id}; capitals, accents and "
+                "punctuation do not count)"
             ).format(golden_id=other.golden_id)
             raise InvalidGoldenDatasetError(
                 _("The question is not valid; nothing was changed:"), [repeated]
-            )
-        if entry.golden_id is None and entry.folded_query == other.folded_query:
-            alike = _(
-                "the question is already in the set ({golden_id}; capitals and accents do not "
-                "count)"
-            ).format(golden_id=other.golden_id)
-            raise InvalidGoldenDatasetError(
-                _("The question is not valid; nothing was changed:"), [alike]
             )
     write_golden(connection, [entry], replace=False, origin=origin, reason=reason)
     written = {each.normalized_query: each for each in list_golden(connection)}

@@ -135,6 +135,9 @@ def test_golden_questions_and_evaluations(api: ApiServer) -> None:
     assert added.status_code == HTTPStatus.CREATED
     assert added.json() | GOLDEN == added.json()
     assert [each["id"] for each in api.client.get(path).json()["entries"]] == [added.json()["id"]]
+    bare = GOLDEN | {"query": GOLDEN["query"].strip("¿?") + "."}
+    again = api.client.post(path, json=bare)
+    assert added.json()["id"] in problem(again, HTTPStatus.BAD_REQUEST)["details"][0]
     exported = api.client.post(f"{path}/export").json()
     assert api.client.post(f"{path}/import", json=exported).json()["total"] == 1
 

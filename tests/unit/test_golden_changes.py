@@ -72,8 +72,8 @@ def test_a_question_of_another_entry_that_stays_cannot_be_taken() -> None:
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         plan([wanted(A), replace(A, query="¿b?")][1:], merge=True)
     assert caught.value.problems == [
-        f"entrada 1 («¿b?»): la pregunta ya está en el conjunto ({B.golden_id}; mayúsculas y "
-        "acentos no cuentan)"
+        f"entrada 1 («¿b?»): la pregunta ya está en el conjunto ({B.golden_id}; mayúsculas, "
+        "acentos y puntuación no cuentan)"
     ]
     assert "(oro.json)" in caught.value.message
     assert caught.value.context == {"origin": "oro.json"}
