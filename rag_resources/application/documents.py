@@ -14,17 +14,15 @@ from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
-from rag_resources.documents.applying import ApplyReport, apply_reading, apply_window
+from rag_resources.documents.applying import ApplyReport, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
 from rag_resources.documents.deletion import delete_document, purge_documents, restore_document
 from rag_resources.documents.extracting import (
     ExtractReport,
-    extract_document,
     extract_window,
     readers,
 )
 from rag_resources.documents.folder import FoundFile, folder_files
-from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.uploads import SOURCE as UPLOADS
 from rag_resources.documents.uploads import Upload, register
@@ -319,31 +317,6 @@ class Documents:
             tenant=self.settings.tenant,
             page=page,
         )
-
-    def recognise(self, document: DocumentSummary) -> ExtractReport:
-        """Read a document again, with OCR for its pages without text.
-
-        A later run without `EXTRACTION__OCR` keeps the recognised text, until a reader changes.
-
-        Raises:
-            InvalidParameterError: `tesseract` is not installed, or another run reads the document.
-        """
-        if Tesseract.installed() is None:
-            raise InvalidParameterError(
-                _(
-                    "The program «tesseract» is not found. Install it with the data of Spanish, "
-                    "and repeat the command."
-                )
-            )
-        config = self.config.model_copy(update={"ocr": True})
-        read = extract_document(self.database, self.files, document.document_id, config)
-        if not read.documents:
-            raise InvalidParameterError(
-                _("Another process is working on this document. Try again in a moment.")
-            )
-        with self.database.transaction() as connection:
-            apply_reading(connection, document.document_id, self.settings.tenant, ApplyReport())
-        return read
 
     def verify(self, document: DocumentSummary) -> Verified:
         """Look up every passage of a document in its file again."""

@@ -214,43 +214,20 @@ def review(
     drop: Annotated[
         bool, typer.Option("--drop", help=_("Drops the page or the new reading."))
     ] = False,
-    ocr: Annotated[
-        bool,
-        typer.Option(
-            "--ocr",
-            help=_(
-                "Reads the document again and recognises the text of its pages without text, even "
-                "if EXTRACTION__OCR is not set."
-            ),
-        ),
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the pages and readings that wait for a decision, or decide one."""
     from rag_resources.documents.review import Decision
 
-    if accept + drop + ocr > 1:
-        raise InvalidParameterError(_("Choose one: --accept, --drop or --ocr."))
+    if accept and drop:
+        raise InvalidParameterError(_("Choose one: --accept or --drop."))
     with application() as opened:
-        if name is not None and ocr:
-            report = opened.documents.recognise(opened.documents.find(name))
-            for title, reason in report.failures:
-                warn(f"{title}: {reason}")
-            conclude(
-                _(
-                    "Pages read: {pages}; failed: {failed}. The next run cuts the text into "
-                    "passages and embeds them."
-                ).format(pages=report.pages, failed=report.failed_pages),
-                {"pages": report.pages, "failedPages": report.failed_pages},
-                as_json=as_json,
-            )
-            return
         if name is not None and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
             opened.documents.review(opened.documents.find(name), decision, page=page)
             conclude(_("Decision stored."), {"decision": decision.value}, as_json=as_json)
             return
-        if accept or drop or ocr:
+        if accept or drop:
             raise InvalidParameterError(_("Name the document that you decide on."))
         wanted = None if name is None else opened.documents.find(name).document_id
         waiting = [

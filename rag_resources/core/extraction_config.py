@@ -12,7 +12,6 @@ class ExtractionConfig(BaseModel):
         pages: Most pages read.
         output_mb: Most text, words and positions that a document may give.
         file_mb: Largest file.
-        ocr: Whether PDF pages without text are recognised by `tesseract`, if it is installed.
         parallel: How many documents are read at once.
         lost_words: Largest share of a document's words that a new reader may lose; with more, its
             pages replace nothing until a person accepts them.
@@ -27,7 +26,6 @@ class ExtractionConfig(BaseModel):
     pages: int = Field(5_000, ge=1, le=1_000_000)
     output_mb: int = Field(256, ge=1, le=4_096)
     file_mb: int = Field(100, ge=1, le=1_024)
-    ocr: bool = False
     parallel: int = Field(2, ge=1, le=16)
     lost_words: float = Field(0.02, ge=0, le=1)
     lost_citations: float = Field(0.02, ge=0, le=1)

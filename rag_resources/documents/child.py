@@ -47,7 +47,7 @@ def _do(
     """Do a job, and return the last message: the end, or why the rest could not be done."""
     try:
         if job == READ:
-            _send_pages(reader_of(media_type, ocr=bool(limits["ocr"])), file, limits["pages"], pipe)
+            _send_pages(reader_of(media_type), file, limits["pages"], pipe)
         else:
             with os.fdopen(limits["requests"], "r", encoding="utf-8") as requests:
                 _look_again(job, file, json.load(requests), pipe)

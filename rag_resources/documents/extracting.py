@@ -65,7 +65,7 @@ class ExtractReport:
 
 def readers(config: ExtractionConfig) -> dict[str, str]:
     """Return the hash of the reader of each media type."""
-    return {kind: reader_of(kind, ocr=config.ocr).reader_hash for kind in READERS}
+    return {kind: reader_of(kind).reader_hash for kind in READERS}
 
 
 def extract_window(
@@ -94,13 +94,6 @@ def extract_window(
     return report
 
 
-def extract_document(
-    database: Database, files: Files, document_id: UUID, config: ExtractionConfig
-) -> ExtractReport:
-    """Read one document again, even if it was read already; do nothing if another run reads it."""
-    return _extract(database, files, config, _limits(config), document_id)
-
-
 def _limits(config: ExtractionConfig) -> Mapping[str, Any]:
     """Return the limits of readings; a failed reading is repeated under other limits."""
     return config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
@@ -121,7 +114,7 @@ def _extract(
         document = fetch_document(connection, document_id)
         if document is None:
             return ExtractReport()
-        reader = reader_of(document.media_type, ocr=config.ocr)
+        reader = reader_of(document.media_type)
         extraction_id = queries().insert_extraction(
             connection,
             document_id=document_id,

@@ -174,7 +174,6 @@ def _child(
         "memory_bytes": config.memory_mb * 1024**2,
         "cpu_s": int(config.timeout_s) + 1,
         "pages": config.pages,
-        "ocr": config.ocr,
     }
     file.seek(0)
     asked = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, with the child

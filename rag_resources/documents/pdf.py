@@ -16,13 +16,10 @@ from rag_resources.core.cleaning import clean
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.hyphenation import Vocabulary
-from rag_resources.documents.ocr import Recogniser, RecognitionError
 from rag_resources.documents.pdf_file import open_pdf
 from rag_resources.documents.pdf_page import (
-    NEEDS_OCR,
     content_of,
     read_page,
-    recognised_content,
     text_of,
 )
 from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
@@ -36,19 +33,10 @@ REVISION = 4
 
 
 class PdfReader:
-    """Reads PDF files.
-
-    Args:
-        recogniser: OCR for pages that show something but have no text; without it, these pages get
-            a notice that they need OCR.
-    """
+    """Reads PDF files."""
 
     name = "PDF"
-
-    def __init__(self, recogniser: Recogniser | None = None) -> None:
-        self._recogniser = recogniser
-        settings = {"ocr": recogniser.identity if recogniser else None}
-        self.reader_hash = canonical_hash({"reader": "pdf", "revision": REVISION, **settings})
+    reader_hash = canonical_hash({"reader": "pdf", "revision": REVISION})
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield every page in order, read or failed.
@@ -90,7 +78,7 @@ class PdfReader:
         vocabulary: Vocabulary,
         letters: Counter[float],
     ) -> Page | PageFailure:
-        """Read a page, and recognise its text if it has none.
+        """Read a page.
 
         Args:
             page: A page of the document.
@@ -111,13 +99,7 @@ class PdfReader:
                     "Page {number} of the PDF cannot be read: it is damaged. The others are read."
                 ).format(number=number),
             )
-        if self._recogniser is None or NEEDS_OCR not in read.notices:
-            return read
-        try:
-            recognised = recognised_content(page, content, self._recogniser)
-        except RecognitionError as error:
-            return PageFailure(number, error.message)
-        return read_page(recognised, number, vocabulary)
+        return read
 
 
 def _vocabulary(document: pdfium.PdfDocument) -> Vocabulary:

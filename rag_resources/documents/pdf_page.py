@@ -4,7 +4,6 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import ftfy
@@ -14,7 +13,6 @@ import pypdfium2.raw as pdfium_c
 from rag_resources.core.documents import BlockKind, Page, Route
 from rag_resources.core.hyphenation import Vocabulary
 from rag_resources.core.page_quality import text_quality
-from rag_resources.documents.ocr import RecognisedWord, Recogniser
 from rag_resources.documents.pdf_blocks import PageBlock, blocks_of
 from rag_resources.documents.pdf_drawings import Drawings, read_drawings, turned_drawings
 from rag_resources.documents.pdf_geometry import Frame, Rectangle, frame_of, turned, turned_back
@@ -25,17 +23,13 @@ from rag_resources.documents.pdf_tables import AlignedTables
 from rag_resources.documents.pdf_text import PageText
 from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
 from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
-from rag_resources.documents.pdf_words import Style, Word, form_words, read_words
+from rag_resources.documents.pdf_words import Word, form_words, read_words
 
 NEEDS_OCR = "PAGE_NEEDS_OCR"
 """Code of the message about a page that shows something, but has no text."""
 
 _MOSTLY = 0.6
 """Share of the letters of a page."""
-
-_RECOGNITION_DPI = 300
-_MAX_RECOGNITION_PIXELS = 5_000
-"""Longest side of the picture that is recognised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +67,6 @@ def content_of(page: Any) -> PageContent:
     recognised = is_recognised_scan(words, drawings, frame.size)
     seen, unseen = split_by_visibility(words, drawings, frame.size, ignore_paint=recognised)
     return PageContent(frame, _with_weight(_repaired(seen)), unseen, drawings, recognised)
-
-
-def recognised_content(page: Any, content: PageContent, recogniser: Recogniser) -> PageContent:
-    """Return the visible content of a page, with the words that OCR finds on its picture.
-
-    Raises:
-        RecognitionError: The page cannot be recognised.
-    """
-    width, height = content.frame.size
-    scale = min(_RECOGNITION_DPI / 72, _MAX_RECOGNITION_PIXELS / (max(width, height) or 1.0))
-    found = recogniser.words(page.render(scale=scale, grayscale=True).to_pil())
-    words = []
-    for order, (word, size) in enumerate(_with_sizes(found, scale)):
-        left, top, right, bottom = (side / scale for side in word.box)
-        words.append(Word(word.text, left, top, right, bottom, Style(size), order))
-    return replace(content, words=words, recognised=True)
-
-
-def _with_sizes(
-    words: Sequence[RecognisedWord], scale: float
-) -> Iterator[tuple[RecognisedWord, float]]:
-    """Give words the size and the height of their line: boxes fit letters, which differ."""
-    for _, group in groupby(words, key=lambda word: word.line):
-        line = list(group)
-        top, bottom = min(word.top for word in line), max(word.bottom for word in line)
-        for word in line:
-            yield replace(word, top=top, bottom=bottom), round((bottom - top) / scale)
 
 
 def read_page(

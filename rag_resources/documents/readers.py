@@ -36,31 +36,17 @@ READERS: Mapping[str, str] = {
 """The readers by media type: `module:Class`, the module inside `rag_resources.documents`."""
 
 
-def reader_of(media_type: str, *, ocr: bool = False) -> DocumentReader:
+@cache
+def reader_of(media_type: str) -> DocumentReader:
     """Return the reader of a kind of file, one per process.
-
-    Args:
-        media_type: The kind.
-        ocr: Whether pages without text are recognised, if `tesseract` is installed.
 
     Raises:
         InvalidSourceError: No reader knows this kind.
     """
-    return _built(media_type, ocr and media_type == PDF)
-
-
-@cache
-def _built(media_type: str, ocr: bool) -> DocumentReader:
     if media_type not in READERS:
         raise InvalidSourceError(
             _("There is no reader for {media_type}.").format(media_type=media_type)
         )
     module, __, name = READERS[media_type].partition(":")
-    made = getattr(import_module(f"rag_resources.documents.{module}"), name)
-    if not ocr:
-        reader: DocumentReader = made()
-        return reader
-    from rag_resources.documents.ocr import Tesseract
-
-    recognising: DocumentReader = made(Tesseract.installed())
-    return recognising
+    reader: DocumentReader = getattr(import_module(f"rag_resources.documents.{module}"), name)()
+    return reader

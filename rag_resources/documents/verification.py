@@ -96,9 +96,6 @@ def verify_document(
         pages = [each.page for each in list_pages(connection, document_id)]
     if document is None or not passages:
         return Verified()
-    # Text from OCR is recognised anew, because the file has no words there.
-    if any(page.route is Route.OCR for page in pages):
-        config = config.model_copy(update={"ocr": True})
     has_boxes = {page.number for page in pages if page.route is Route.TEXT}
     has_boxes = has_boxes if document.media_type == PDF else set()
     texts = {page.number: page.text for page in pages if page.number in has_boxes}

@@ -12,7 +12,6 @@ from rag_resources.settings import SAMPLE, load_settings
 from tests.command_line import OF_DOCUMENTS, Outcome, call_rag, documented_commands, isolate
 from tests.corpus import ALWAYS, SMALL, Corpus
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
-from tests.tesseract import PRINTS_ANSWER, program
 
 Call = Callable[..., Outcome]
 DAMAGED = _(
@@ -122,21 +121,3 @@ def test_documents_are_listed_shown_reviewed_verified_and_deleted(
     assert len(call("list", "--json").json["documents"]) == 2
     assert call("restore", "plan_2024.pdf").code == 0
     assert call("restore", "plan_2024.pdf").code == 2
-
-
-def test_a_scanned_document_is_recognised_when_a_person_says_so(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A later run without OCR keeps what was recognised."""
-    monkeypatch.setenv("PATH", str(tmp_path / "nada"))
-    refused = call("review", "escaneado_2023.pdf", "--ocr")
-    assert (refused.code, "tesseract" in refused.err) == (2, True)
-    program(tmp_path, PRINTS_ANSWER)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert call("review", "escaneado_2023.pdf", "--ocr").code == 0
-    index_documents()
-    assert call("review", "--json").json == {"waiting": []}
-    shown = call("show", "escaneado_2023.pdf", "--json").json
-    assert (shown["status"], shown["pages"][0]["route"]) == ("completed", "ocr")
-    assert "sesión" in call("show", "escaneado_2023.pdf", "--page", "1").out
-    assert call("verify", "escaneado_2023.pdf").code == 0
