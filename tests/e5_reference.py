@@ -14,7 +14,7 @@ class E5Reference:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._matrix = cache(weights.matrix)
+        self._vector = cache(weights.vector)
 
     def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> FloatArray:
         """As `OpenVinoEncoder.mean_states`."""
@@ -44,7 +44,7 @@ class E5Reference:
         return means.swapaxes(0, 1).reshape(x.shape)
 
     def _linear(self, name: str, x: FloatArray) -> FloatArray:
-        product: FloatArray = x @ self._matrix(f"{name}.w", x.shape[1])
+        product: FloatArray = x @ self._vector(f"{name}.w").reshape(-1, x.shape[1]).T
         return product + self._weights.vector(f"{name}.b")
 
     def _norm(self, name: str, x: FloatArray) -> FloatArray:

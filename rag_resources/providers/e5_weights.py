@@ -80,14 +80,6 @@ class Weights:
             return dequantise(self._blocks(count, offset)).reshape(-1)
         return self._image[offset : offset + 4 * count].view(np.float32)
 
-    def count(self, name: str) -> int:
-        """Count the numbers of a tensor."""
-        return self._tensors[name][1]
-
-    def matrix(self, name: str, n_inputs: int) -> FloatArray:
-        """Read a linear layer's weights as `(n_inputs, n_outputs)` float32, ready for `x @ w`."""
-        return np.ascontiguousarray(self.vector(name).reshape(-1, n_inputs).T)
-
     def rows_4bit(self, name: str) -> ByteArray:
         """View a 4-bit tensor as `(n_rows, hidden / 32, 18)` uint8, for row-wise `dequantise`."""
         _, count, offset = self._tensors[name]
