@@ -10,8 +10,8 @@ others question by question. Everything but the times comes out the same in ever
 import argparse
 import hashlib
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,12 +91,8 @@ class Bench:
         self._vectors: MemoryCache[Vectors] = MemoryCache(VECTORS)
 
     def measure(self, dataset: SquadSet, title: str) -> list[Table]:
-        """Index notes, unless an earlier run did, and ask every configuration all questions."""
-        name = f"quality_{self._fingerprint(dataset)}"
-        self._server.ensure_database(name)
-        migrate(self._server.dsn(name))
-        with Database(self._server.dsn(name)) as database:
-            self._index(database, dataset, title)
+        """Ask every configuration all questions."""
+        with self.indexed(dataset, title) as database:
             with database.transaction() as connection:
                 status = read_status(connection)
             if status.failures:
@@ -104,6 +100,16 @@ class Bench:
             measured = self._evaluate(database, dataset, title)
         size = f"{title} ({status.notes:,} notes, {status.chunks:,} chunks)"
         return [_quality(size, measured), _contrasts(title, measured)]
+
+    @contextmanager
+    def indexed(self, dataset: SquadSet, title: str) -> Iterator[Database]:
+        """Lend the database of some notes, which are indexed unless an earlier run did."""
+        name = f"quality_{self._fingerprint(dataset)}"
+        self._server.ensure_database(name)
+        migrate(self._server.dsn(name))
+        with Database(self._server.dsn(name)) as database:
+            self._index(database, dataset, title)
+            yield database
 
     def _fingerprint(self, dataset: SquadSet) -> str:
         """Identify what is indexed and asked: the notes, the questions and the cut."""

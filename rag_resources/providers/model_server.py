@@ -4,10 +4,8 @@ What is asked and how answers are read belongs in `ollama` and `openai`.
 """
 
 import json
-import os
-import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Self, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,10 +24,10 @@ from rag_resources.core.errors import (
 )
 from rag_resources.languages.messages import Text, _
 from rag_resources.resilience.deadline_transport import DeadlineTransport
-from rag_resources.resilience.deadlines import current_deadline, deadline_scope, time_is_up
+from rag_resources.resilience.deadlines import current_deadline, deadline_scope
 
 MAX_CALLS = 5
-"""Calls in flight to the language models of one server, in the whole process."""
+"""Calls that a batch has in flight to a language model."""
 
 Json = dict[str, Any]
 Options = Mapping[str, tuple[Json, ...]]
@@ -307,47 +305,6 @@ class ServerModel:
     def close(self) -> None:
         """Close the connections; the model cannot be used afterwards."""
         self._server.close()
-
-
-class _CallLimit:
-    """The places of the calls to one server."""
-
-    def __init__(self) -> None:
-        self._free = threading.BoundedSemaphore(MAX_CALLS)
-
-    @contextmanager
-    def admitted(self, deadline: Deadline) -> Iterator[None]:
-        if not self._free.acquire(timeout=max(0.0, deadline.remaining_s)):
-            raise time_is_up(begun=False)
-        try:
-            yield
-        finally:
-            self._free.release()
-
-
-_lock = threading.Lock()
-_limits: dict[str, _CallLimit] = {}
-
-
-def admitted(server: ModelServer, deadline: Deadline) -> AbstractContextManager[None]:
-    """Hold one of the `MAX_CALLS` places of a server during a block.
-
-    Raises:
-        DeadlineExceededError: No place was free in time.
-    """
-    with _lock:
-        limit = _limits.setdefault(server.host, _CallLimit())
-    return limit.admitted(deadline)
-
-
-def _forget() -> None:
-    """Give a forked process limits of its own, since its parent's calls never end in it."""
-    global _lock
-    _lock = threading.Lock()
-    _limits.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
 
 
 def _attempts() -> Iterator[Attempt]:

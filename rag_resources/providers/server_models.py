@@ -25,7 +25,6 @@ from rag_resources.providers.model_server import (
     ModelServer,
     Options,
     ServerModel,
-    admitted,
 )
 from rag_resources.providers.protocols import (
     DETERMINISTIC,
@@ -131,10 +130,9 @@ class ServerChat(ServerModel, LanguageModel):
     """A language model on a server.
 
     Creating one contacts no server. Safe to use from several threads; close it (or use it in a
-    `with` statement) to release its connections. Neither prompts nor answers are ever logged. At
-    most `MAX_CALLS` requests to one server are in flight in a process, whatever they are for; the
-    others wait within their deadlines. Requests are retried as described in `ModelServer`. An
-    answer of the wrong shape is not retried: the model is deterministic and would repeat it.
+    `with` statement) to release its connections. Neither prompts nor answers are ever logged.
+    Requests are retried as described in `ModelServer`. An answer of the wrong shape is not retried:
+    the model is deterministic and would repeat it.
 
     What a model thinks aloud (`<think>…</think>`) is no part of an answer, nor does it count as
     written; nor is anything around the JSON of an answer in a shape.
@@ -169,7 +167,7 @@ class ServerChat(ServerModel, LanguageModel):
             DeadlineExceededError: There was not enough time.
         """
         body, options = self._body(prompt, system, shape, DETERMINISTIC)
-        with admitted(self._server, deadline), deadline_scope(deadline):
+        with deadline_scope(deadline):
             data = self._server.post(self._PATH, body | {"stream": False}, options)
         with self._server.understood():
             part = self._part(data)
@@ -192,22 +190,21 @@ class ServerChat(ServerModel, LanguageModel):
         """
         body, options = self._body(prompt, system, shape, sampling)
         options = {**options, **self._streaming()}
-        with admitted(self._server, deadline):
-            while True:
-                written, ending = 0, Ending(is_cut=True)
-                parts = self._parts(body | {"stream": True}, options, deadline)
-                with closing(parts):
-                    for part in _without_thoughts(parts):
-                        if part.text:
-                            yield part.text
-                            written += 1
-                        if part.is_end:
-                            ending = part.ending
-                        if written == sampling.max_tokens:
-                            break
-                # A server counts what a model thinks as written.
-                if written or not ending.is_cut or not self._server.give_up("max_tokens"):
-                    break
+        while True:
+            written, ending = 0, Ending(is_cut=True)
+            parts = self._parts(body | {"stream": True}, options, deadline)
+            with closing(parts):
+                for part in _without_thoughts(parts):
+                    if part.text:
+                        yield part.text
+                        written += 1
+                    if part.is_end:
+                        ending = part.ending
+                    if written == sampling.max_tokens:
+                        break
+            # A server counts what a model thinks as written.
+            if written or not ending.is_cut or not self._server.give_up("max_tokens"):
+                break
         on_end(ending)
 
     def _parts(
