@@ -12,7 +12,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         settings = load_settings()
         configurations = load_configurations(settings.configuration_folders)
         config = configurations[DEFAULT_CONFIGURATION].retrieval
-        own = stack.enter_context(open_database(settings))
+        own = stack.enter_context(closing(open_database(settings)))
         sets = [ask(own, settings, config, "your own")]
         if asked.data:
             at_home = load_settings(rag_home=stack.enter_context(home_folder(asked.home)))
