@@ -12,6 +12,7 @@ from rag_resources.core.configuration import Strategy
 from rag_resources.core.filters import RetrievalFilters, ShortText
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.validation import check_writable
+from rag_resources.store.document_list import DocumentSummary
 from rag_resources.store.evaluation_requests import EvaluationRequest
 
 
@@ -366,22 +367,10 @@ class QueryResults(Written):
     message: str | None = None
 
 
-class DocumentRow(Written):
-    """A document: what it is, and how far it is in each stage."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: UUID
-    title: str
-    status: str
-    stages: dict[str, str]
-    arrived_at: str
-
-
 class DocumentRows(Written):
     """The latest documents, and how many there are."""
 
-    documents: list[DocumentRow]
+    documents: list[DocumentSummary]
     total: int
 
 

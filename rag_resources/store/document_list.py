@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, computed_field
+from pydantic.alias_generators import to_camel
+
+from rag_resources.core.document_stages import StageState, stages_of
 from rag_resources.core.documents import Page
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.page_numbers import numbers_in_words
@@ -33,9 +37,8 @@ class DocumentFailure:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSummary:
-    """A document.
+class DocumentSummary(BaseModel):
+    """A document: the row, and the JSON of it.
 
     Attributes:
         addresses: Each with `source`, `address` and `missingSince`; those of its source first.
@@ -45,11 +48,16 @@ class DocumentSummary:
         low_quality: Pages below the quality required for search that nobody has reviewed.
         quality: Average of its pages; None if it was not assessed.
         failed_stages: The stages in which the document, or a page, failed.
-        first_failure: That of the whole document or of the first page; None if there was none.
+        failed_page: Of the first failure; None if that is of the whole document.
+        reason: Why, as it is stored; None if there was no failure.
         held: Whether a new reading waits for a person.
     """
 
-    document_id: UUID
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, from_attributes=True, frozen=True
+    )
+
+    document_id: UUID = Field(validation_alias="id", serialization_alias="id")
     source: str
     title: str
     media_type: str
@@ -57,21 +65,23 @@ class DocumentSummary:
     status: str
     arrived_at: datetime
     updated_at: datetime
-    file_sha256: bytes | None
+    file_sha256: bytes | None = Field(exclude=True)
     file_bytes: int | None
-    addresses: Sequence[Mapping[str, Any]]
+    addresses: Annotated[Sequence[Mapping[str, Any]], BeforeValidator(lambda given: given or ())]
     page_count: int | None
     pages: int
     words: int
     needs_ocr: int
     low_quality: int
     quality: float | None
-    failures: int
-    failed_stages: frozenset[str]
+    failures: int = Field(exclude=True)
+    failed_stages: frozenset[str] = Field(exclude=True)
+    failed_page: int | None = Field(exclude=True)
+    stage: str | None = Field(exclude=True)
+    reason: Mapping[str, Any] | None = Field(exclude=True)
     notes: int
     chunks: int
     held: bool
-    first_failure: DocumentFailure | None
 
     @property
     def is_missing(self) -> bool:
@@ -79,9 +89,24 @@ class DocumentSummary:
         return bool(self.addresses) and all(own["missingSince"] for own in self.addresses)
 
     @property
+    def first_failure(self) -> DocumentFailure | None:
+        """That of the whole document or of the first page; None if there was none."""
+        if not self.reason:
+            return None
+        return DocumentFailure(self.failed_page, self.stage or "", restored(self.reason))
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def address(self) -> str:
         """Its address in its own source, which stays when the same file comes from elsewhere."""
         return str(self.addresses[0]["address"]) if self.addresses else str(self.document_id)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def stages(self) -> Mapping[str, StageState]:
+        """How far it is in each stage."""
+        has_file = self.file_sha256 is not None
+        return stages_of(self.status, self.failed_stages, has_file=has_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +220,7 @@ def list_documents(
             min_quality=MIN_QUALITY,
         )
     )
-    return [_summary(row) for row in rows], rows[0].total if rows else 0
+    return [DocumentSummary.model_validate(row) for row in rows], rows[0].total if rows else 0
 
 
 def fetch_summary(
@@ -358,38 +383,6 @@ def page_quality(connection: Connection, window: TimeWindow, *, tenant: str) -> 
     ):
         return PageQuality(row.mean, tuple(row.quantiles), row.low)
     return None
-
-
-def _summary(row: Any) -> DocumentSummary:
-    return DocumentSummary(
-        document_id=row.id,
-        source=row.source,
-        title=row.title,
-        media_type=row.media_type,
-        metadata=row.metadata,
-        status=row.status,
-        arrived_at=row.arrived_at,
-        updated_at=row.updated_at,
-        file_sha256=bytes(row.file_sha256) if row.file_sha256 else None,
-        file_bytes=row.file_bytes,
-        addresses=row.addresses or [],
-        page_count=row.page_count,
-        pages=row.pages,
-        words=int(row.words),
-        needs_ocr=row.needs_ocr,
-        low_quality=row.low_quality,
-        quality=row.quality,
-        failures=row.failures,
-        failed_stages=frozenset(row.failed_stages),
-        notes=row.notes,
-        chunks=row.chunks,
-        held=row.held,
-        first_failure=(
-            DocumentFailure(row.failed_page, row.stage, restored(row.reason))
-            if row.reason
-            else None
-        ),
-    )
 
 
 def _reason(row: Any) -> str:

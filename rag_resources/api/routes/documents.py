@@ -12,11 +12,10 @@ from fastapi import APIRouter, File, Form, Header, Path, Query, Request, Respons
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 
-from rag_resources.api.bodies import DocumentRow, DocumentRows
+from rag_resources.api.bodies import DocumentRows
 from rag_resources.api.identity import Reader, Writer
 from rag_resources.api.problems import ProblemError, invalid
 from rag_resources.application.documents import Documents
-from rag_resources.core.document_stages import stages_of
 from rag_resources.core.errors import ExtractionError, InvalidSourceError
 from rag_resources.core.places import Box
 from rag_resources.core.quoting import shown
@@ -24,7 +23,7 @@ from rag_resources.core.validation import check_writable
 from rag_resources.documents.uploads import check_upload
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
-from rag_resources.store.document_list import DocumentDetails, DocumentSummary
+from rag_resources.store.document_list import DocumentSummary
 
 router = APIRouter(tags=["documents"])
 PATHS = ("/v1/documents", "/api/v1/documents/ingest")
@@ -70,31 +69,32 @@ async def upload(
             idempotency_key=idempotency_key,
         )
         with request.app.state.tenants.of(caller.tenant) as app:
-            row = _summary(app.documents.register(received, content))
-        headers = {"Location": f"/v1/documents/{row['id']}"}
-        return JSONResponse(row, HTTPStatus.ACCEPTED, headers=headers)
+            made = app.documents.register(received, content)
+        headers = {"Location": f"/v1/documents/{made.document_id}"}
+        return JSONResponse(_json(made), HTTPStatus.ACCEPTED, headers=headers)
 
     return await _in_turn(request, work)
 
 
-@router.get("/v1/documents", response_model=DocumentRows)
+@router.get("/v1/documents")
 def list_all(
     request: Request,
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> JSONResponse:
+) -> DocumentRows:
     """List the latest documents; `total` counts all of them."""
     with request.app.state.tenants.of(caller.tenant) as app:
         documents, total = app.documents.list(limit=limit)
-    return JSONResponse({"documents": [_summary(each) for each in documents], "total": total})
+    return DocumentRows(documents=documents, total=total)
 
 
-@router.get("/v1/documents/{document_id:uuid}", response_model=DocumentRow)
+@router.get("/v1/documents/{document_id:uuid}", response_model=DocumentSummary)
 def show(request: Request, caller: Reader, document_id: UUID) -> JSONResponse:
     """Show a document: how far each stage is, and what failed."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = _found(app.documents, document_id)
-        return JSONResponse(_summary(found, app.documents.details(found)))
+        failures = jsonable_encoder(app.documents.details(found).failures)
+    return JSONResponse(_json(found) | {"failures": failures})
 
 
 @router.get(
@@ -165,6 +165,10 @@ def _parsed(metadata: str) -> Any:
         raise InvalidSourceError(_("metadata: must be a JSON object")) from None
 
 
+def _json(document: DocumentSummary) -> dict[str, Any]:
+    return document.model_dump(mode="json", by_alias=True)
+
+
 def _found(documents: Documents, document_id: UUID) -> DocumentSummary:
     found = documents.find_by_id(document_id)
     if found is None:
@@ -175,39 +179,5 @@ def _found(documents: Documents, document_id: UUID) -> DocumentSummary:
     return found
 
 
-def _summary(document: DocumentSummary, details: DocumentDetails | None = None) -> dict[str, Any]:
-    stages = stages_of(
-        document.status, document.failed_stages, has_file=document.file_sha256 is not None
-    )
-    row = {
-        "id": document.document_id,
-        "title": document.title,
-        "source": document.source,
-        "address": document.address,
-        "mediaType": document.media_type,
-        "metadata": document.metadata,
-        "status": document.status,
-        "stages": stages,
-        "arrivedAt": document.arrived_at,
-        "updatedAt": document.updated_at,
-        "fileBytes": document.file_bytes,
-        "pageCount": document.page_count,
-        "pages": document.pages,
-        "needsOcr": document.needs_ocr,
-        "lowQuality": document.low_quality,
-        "quality": document.quality,
-        "notes": document.notes,
-        "chunks": document.chunks,
-        "held": document.held,
-    }
-    if details is not None:
-        row["failures"] = [
-            {"page": each.page, "stage": each.stage, "reason": each.reason}
-            for each in details.failures
-        ]
-    encoded: dict[str, Any] = jsonable_encoder(row)
-    return encoded
-
-
 for _path in PATHS:
-    router.post(_path, status_code=HTTPStatus.ACCEPTED, response_model=DocumentRow)(upload)
+    router.post(_path, status_code=HTTPStatus.ACCEPTED, response_model=DocumentSummary)(upload)
