@@ -42,8 +42,6 @@ ALLOWED: dict[str, set[str]] = {
     # A pooler, which no package of PyPI has; .ci/run installs it.
     "test_no_transaction_fails_or_runs_under_anothers_settings": NO_PGBOUNCER,
     "test_notes_are_indexed_and_found_as_without_it": NO_PGBOUNCER,
-    "test_commands_work_through_it": NO_PGBOUNCER,
-    "test_the_months_are_indexed_and_evaluated_through_pgbouncer": NO_PGBOUNCER,
     # A browser, which no package of PyPI has; .ci/run installs it.
     "test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range": NO_BROWSER,
     "test_the_page_of_a_document_is_shown_with_the_cited_box": NO_BROWSER,

@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from logging import getLogger
 from pathlib import Path
 
 import dagster as dg
-import psutil
 import psycopg
 import pytest
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
@@ -26,16 +24,12 @@ from dagster_project import (
     Corpus,
     Project,
     by_field,
-    failure_texts,
     opened,
 )
 from dagster_ui import Ui, eventually, members
 
 from rag_assets.instance import WORKSPACE
-from rag_assets.runs.liveness import end_dead_runs
-from rag_resources.database.migrations import migrate
 from rag_resources.database.ports import choose_port
-from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from tests.databases import cloned
 
@@ -236,51 +230,3 @@ def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> 
             process.wait()
     monitor_started_run(instance, None, record, getLogger())
     assert instance.get_run_by_id(record.dagster_run.run_id).status.value == "FAILURE"
-
-
-def test_a_main_job_that_outlives_its_database_blocks_nothing(
-    corpus: Corpus, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """It cannot store its own end; once the server is back, its run ends and the next one works."""
-    folder = tmp_path_factory.mktemp("outlived")
-    folder.chmod(0o755)
-    own = EmbeddedServer(folder / "server")
-    own.up()
-    try:
-        for name in ("rag", "dagster"):
-            own.ensure_database(name)
-        migrate(own.dsn("rag"))
-        with opened(folder / "home", own.dsn("rag"), own.dsn("dagster"), corpus) as project:
-            told = folder / "told.txt"
-            outlive(own, project, told)
-            said = told.read_text("utf-8")
-            unfit = ("Error inesperado", "WARNING", "Exception")
-            assert [word for word in unfit if word in said] == []
-            assert said.count("Error: ") == 1
-    finally:
-        own.down()
-
-
-def outlive(own: EmbeddedServer, project: Project, told: Path) -> None:
-    """Kill the server of a main job that is waiting for a lock, and bring it back."""
-    instance = project.instance
-    command = [sys.executable, "-m", "rag_assets", "run"]
-    with closing(psycopg.connect(project.database_url)) as busy:
-        busy.execute("LOCK TABLE notes IN SHARE MODE")
-        with told.open("wb") as errors:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
-        [record] = eventually(lambda: instance.get_run_records(started))
-        run_id = record.dagster_run.run_id
-        eventually(lambda: held_run_locks(project.database_url, [run_id]))
-        assert end_dead_runs(instance) == []
-        postmaster = psutil.Process(own.status().pid)
-        postmaster.kill()
-    assert process.wait(300) == 1
-    own.up()
-    eventually(lambda: not held_run_locks(project.database_url, [run_id]))
-    assert end_dead_runs(instance) == [run_id]
-    assert instance.get_run_by_id(run_id).status is dg.DagsterRunStatus.FAILURE
-    assert end_dead_runs(instance) == []
-    again = project.run(NOTES, months=MONTHS)
-    assert again.success, failure_texts(again)

@@ -1,8 +1,5 @@
 """The definitions of the code location, and bad configurations, which are left out of it."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
@@ -10,7 +7,6 @@ import pytest
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph, AssetNode
 from dagster_project import CONFIGURATIONS
 
-import rag_assets
 from rag_assets.code_location import build_defs
 from rag_assets.configured import read_configured
 from rag_assets.evaluation.assets import build_evaluation_asset
@@ -205,33 +201,3 @@ def test_two_settings_have_their_own_definitions_in_one_process() -> None:
     assert chunks(small).partitions_def.get_first_partition_key() == "2026-03-01"
     assert chunks(full).code_version != chunks(small).code_version
     assert full.resources["rag"].settings != small.resources["rag"].settings
-
-
-IMPORTS = """
-import importlib, sys
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-"""
-
-
-def test_only_the_module_that_dagster_loads_reads_settings_at_import() -> None:
-    """Invalid settings stop only that module from being imported."""
-    folder = Path(rag_assets.__file__).parent
-    modules = [
-        ".".join(path.relative_to(folder.parent).with_suffix("").parts)
-        for path in folder.rglob("*.py")
-    ]
-    modules.remove("rag_assets.definitions")
-
-    def importing(*names: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", IMPORTS, *names],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "FIRST_MONTH": "ayer"},
-        )
-
-    others = importing(*modules)
-    assert others.returncode == 0, others.stderr
-    assert "FIRST_MONTH" in importing("rag_assets.definitions").stderr

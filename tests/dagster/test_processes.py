@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,6 @@ from rag_assets.instance import OURS
 from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
-from rag_resources.languages.messages import _
 from tests.databases import cloned
 
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -121,22 +119,6 @@ def test_nobody_else_reads_what_the_main_job_leaves(home: Home) -> None:
         assert [path for path in made if path.exists() and path.stat().st_mode & OTHERS] == []
     assert list((folder / "dagster").rglob("*.err"))
     assert (folder / "reports" / "evaluation.html").exists()
-
-
-def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        result = command({**home.environment, "UI_PORT": str(port)}, "ui")
-    assert result.returncode == 2
-    assert (
-        _(
-            "Port {port} is taken. Choose another one with UI_PORT, or leave UI_PORT empty to use "
-            "a free one."
-        ).format(port=port)
-        in result.stderr
-    )
 
 
 @pytest.mark.dagster

@@ -198,46 +198,6 @@ def test_a_failed_run_is_reported_with_its_reason(
     assert "rapida: aún no se ha evaluado" in reported
 
 
-@pytest.mark.parametrize(
-    ("job", "assets", "name"),
-    [
-        ("otro", None, "otro"),
-        # As automation starts it.
-        ("__ASSET_JOB", frozenset((NOTES, CHUNKS)), "chunks, notes"),
-    ],
-)
-def test_a_run_that_could_not_begin_is_reported_in_spanish(
-    project: Project,
-    capsys: pytest.CaptureFixture[str],
-    job: str,
-    assets: frozenset[dg.AssetKey] | None,
-    name: str,
-) -> None:
-    """Dagster says in English that it ended from outside, and not what to do."""
-    run = dg.DagsterRun(job_name=job, status=dg.DagsterRunStatus.STARTING, asset_selection=assets)
-    project.instance.add_run(run)
-    event = project.instance.report_run_failed(run)
-    context = dg.build_run_status_sensor_context(
-        sensor_name="failed_runs",
-        dagster_event=event,
-        dagster_instance=project.instance,
-        dagster_run=run,
-    ).for_run_failure()
-    definitions().resolve_sensor_def("failed_runs")(context)
-    reported = "".join(capsys.readouterr())
-    project.instance.delete_run(run.run_id)
-    told = _("The run {run_id} of {job} has failed: {error}").format(
-        run_id=run.run_id,
-        job=name,
-        error=_(
-            "it could not begin, or its process ended. The cause is on the page of the run. If "
-            "you changed settings or configuration files since “rag ui” began, correct what is "
-            "not valid and restart it"
-        ),
-    )
-    assert told in reported
-
-
 def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> None:
     """New evaluations ask for a promotion, but not while a candidate has none or failed."""
     cursor, location = None, definitions()

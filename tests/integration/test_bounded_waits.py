@@ -1,14 +1,12 @@
 """Nobody waits for ever, and each refusal has its sentence."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
 
 from rag_resources.core.errors import (
     DatabaseError,
@@ -63,47 +61,6 @@ def test_a_command_stops_waiting(locked: str, rag: Rag, tmp_path: Path, command:
     assert time.monotonic() - begun < LOCK_TIMEOUT_S + 20
 
 
-@pytest.mark.parametrize(
-    ("table", "command", "message"),
-    [
-        (
-            "notes",
-            ["retrieve", "--strategy", "fulltext"],
-            _("No results could be retrieved. Please try again."),
-        ),
-        (
-            "chunks",
-            ["retrieve", "--strategy", "fulltext"],
-            _("No results could be retrieved. Please try again."),
-        ),
-        ("promotions", ["retrieve"], _("There is no time left for this part of the search.")),
-        # The whole response, although there is nothing to cite.
-        (
-            "notes",
-            ["ask", "--config", "fulltext", "--json"],
-            f'"error": "{_("No results could be retrieved. Please try again.")}"',
-        ),
-    ],
-)
-def test_a_question_keeps_its_deadline_while_a_table_is_locked(
-    database_url: str,
-    rag: Rag,
-    monkeypatch: pytest.MonkeyPatch,
-    table: str,
-    command: list[str],
-    message: str,
-) -> None:
-    monkeypatch.setattr(pool, "LOCK_TIMEOUT", "600s")
-    with psycopg.connect(database_url, application_name=PROGRAM) as other:
-        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        _release_after(database_url, 30)
-        called = rag(*command, "¿Dónde está la gata?")
-        assert other.info.transaction_status == TransactionStatus.INTRANS
-        other.execute("SELECT")  # Its session still lives, so nothing has waited for its end.
-    assert called.code == 1
-    assert message in called.out + called.err
-
-
 def test_a_read_only_database_is_called_so(database: Database) -> None:
     def write() -> None:
         with database.transaction() as connection:
@@ -145,19 +102,3 @@ def test_a_server_without_free_connections_is_not_said_to_be_down(
 def _as_role(url: str, role: str) -> str:
     scheme, _, place = url.partition("://")
     return f"{scheme}://{role}:x@{place.partition('@')[2]}"
-
-
-def _release_after(url: str, seconds: float) -> None:
-    """End the other session in a while, from a thread."""
-
-    def release() -> None:
-        with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as admin:
-            admin.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE application_name = %s AND datname = current_database()",
-                [PROGRAM],
-            )
-
-    timer = threading.Timer(seconds, release)
-    timer.daemon = True
-    timer.start()

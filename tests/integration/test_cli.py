@@ -193,27 +193,6 @@ def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Pat
     assert "make run" not in third.out
 
 
-def test_ingest_in_json_writes_nothing_but_json(rag_db: Rag, folder: Path) -> None:
-    (folder / "mala.jsonl").write_text('{"id": 1}\n', "utf-8")
-    outcome = rag_db("ingest", folder, "--source-name", "diario", "--json")
-    assert outcome.code == 0
-    assert outcome.err == ""
-    result = outcome.json
-    assert (result["source"], result["inserted"], result["rejected"]) == ("diario", 5, 1)
-    assert result["rejections"][0]["location"] == "mala.jsonl:1"
-    assert result["changedMonths"] == ["2025-01", "2025-02", "2025-03"]
-
-
-def test_bad_records_are_named_and_the_good_ones_go_in(rag_db: Rag, folder: Path) -> None:
-    (folder / "malas.jsonl").write_text("".join(f'{{"id": {n}}}\n' for n in range(25)), "utf-8")
-    outcome = rag_db("ingest", folder)
-    assert outcome.code == 0
-    assert "nuevas: 5; actualizadas: 0; sin cambios: 0; rechazadas: 25" in outcome.out
-    assert "malas.jsonl:20" in outcome.out
-    assert "malas.jsonl:21" not in outcome.out
-    assert _("… and {count} more; all with their reason, in --json.").format(count=5) in outcome.out
-
-
 # Retrieval
 
 
@@ -359,29 +338,6 @@ def test_promote_refuses_a_configuration_whose_model_is_switched_off(
     off = next(line for line in best.err.splitlines() if line.startswith("No se evalúan ni"))
     assert candidate in off
     assert CONFIGURATION not in off, "one that only serves for comparison is no candidate"
-
-
-def test_a_configuration_whose_windows_are_missing_is_not_evaluated(
-    indexed: Rag, golden_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every question would wait for its deadline; how to make them is told."""
-    indexed("golden", "import", golden_file)
-    (tmp_path / "ventanas.yaml").write_text(
-        "name: ventanas\ndescription: Con ventanas.\nrole: candidate\n"
-        f"retrieval: {{model: {MODEL}, retrievers: {{windows: {{weight: 1}}}}}}\n",
-        "utf-8",
-    )
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
-    outcome = indexed("evaluate", "ventanas")
-    assert (outcome.code, outcome.out) == (1, "")
-    assert (
-        _(
-            "The model “{model}” does not have windows yet: “rag run” makes them, or materialize "
-            "windows/{model} in the UI."
-        ).format(model=MODEL)
-        in outcome.err
-    )
-    assert indexed("status", "--json").json["database"]["evaluations"] == []
 
 
 def test_the_gate_decides_the_exit_code_only_if_asked_to(indexed: Rag, golden_file: Path) -> None:

@@ -280,3 +280,13 @@ def test_source_that_fails_keeps_what_was_committed_and_a_rerun_finishes(
 
     assert report.count(Upsert.UNCHANGED) == BATCH_RECORDS
     assert report.count(Upsert.INSERTED) == 10
+
+
+def test_a_date_that_a_person_corrects_moves_the_note(database: Database) -> None:
+    load(database, RECORD)
+    corrected = replace(RECORD, created_at=RECORD.created_at + timedelta(days=90))
+
+    assert load(database, corrected).count(Upsert.UPDATED) == 1
+    assert load(database, corrected).count(Upsert.UNCHANGED) == 1
+
+    assert [row.created_at for row in rows(database)] == [corrected.created_at]

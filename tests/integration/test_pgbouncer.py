@@ -22,9 +22,7 @@ from rag_resources.database.pool import (
     Database,
 )
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.languages.messages import _
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, Corpus, Draft
 from tests.pgbouncer import SESSIONS, PgBouncer
 
@@ -149,24 +147,4 @@ def test_notes_are_indexed_and_found_as_without_it(
             (r.chunk_id, r.score) for r in other.results
         ]
         assert one.results
-    assert left_behind(pooled_url) == NOTHING
-
-
-def test_commands_work_through_it(
-    pooled_url: str,
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    """Migrations go around it; the direct URL alone is refused."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=pooled_url, DATABASE_DIRECT_URL=database_url)
-    for command in (["up"], ["status"], ["migration", "status"], ["retrieve", "gata"]):
-        outcome = call_rag(monkeypatch, capsys, *command)
-        assert outcome.code == 0, outcome.err
-    monkeypatch.delenv("DATABASE_URL")
-    assert (
-        _("DATABASE_DIRECT_URL also needs DATABASE_URL")
-        in call_rag(monkeypatch, capsys, "status").err
-    )
     assert left_behind(pooled_url) == NOTHING

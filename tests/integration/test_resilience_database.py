@@ -23,7 +23,6 @@ from rag_resources.retrieval.cache import build_caches
 from tests.ollama_server import OllamaServer
 from tests.retrieval_stand import (
     FAILURES,
-    FULLTEXT,
     HYBRID,
     MISSING_FULLTEXT,
     MODEL,
@@ -91,32 +90,6 @@ def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while
         assert sorted(errors) == ["DatabaseTimeoutError", *["DependencyOpenError"] * 7]
     assert stand.ask().errors == {"fulltext": "DependencyOpenError"}
     stand.clock.now += RESET_S
-    assert stand.whole().results == before
-
-
-def test_model_that_is_gone_from_the_index_is_named(stand: Stand) -> None:
-    """Retired: its partitions and its row are dropped. Words stand in until it is built again."""
-    before, words = stand.whole().results, stand.whole(FULLTEXT).results
-    for statement in (
-        f"DROP TABLE {VECTORS}, note_embeddings_{MODEL}",
-        f"DELETE FROM embedding_models WHERE name = '{MODEL}'",
-    ):
-        stand.execute(statement)
-
-    for __ in range(FAILURES + 1):
-        asked = stand.ask()
-        assert asked.response.results == words
-        assert asked.response.messages == (
-            _("Semantic search is unavailable, using keyword search"),
-            _(
-                "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
-                "asset embeddings/{model} (if it does not exist, first add the model to "
-                "EMBEDDING_MODELS and restart) or choose another configuration."
-            ).format(model=MODEL),
-        )
-        assert asked.errors == {"semantic": "ModelMissingError"}
-
-    stand.embed()
     assert stand.whole().results == before
 
 

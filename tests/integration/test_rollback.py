@@ -46,7 +46,7 @@ from rag_resources.store.holds import (
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import current_promotion
-from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
+from tests.corpus import ALWAYS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
@@ -378,43 +378,6 @@ def together(*jobs: Callable[[], object]) -> list[Any]:
     with ThreadPoolExecutor(len(jobs)) as pool:
         futures = [pool.submit(start, job) for job in jobs]
         return [future.result(timeout=PATIENCE_S) for future in futures]
-
-
-def test_whoever_asks_meanwhile_gets_every_answer(corpus: Corpus) -> None:
-    """By what serves at that moment, and by a configuration of chunks, which is in flight."""
-    migrated(corpus, MANY)
-    evaluate(corpus, FIRST)
-    promote(corpus, FIRST)
-    expected = {row[0] for row in corpus.fetch("SELECT id FROM notes")}
-    stop, asked = threading.Event(), threading.Semaphore(0)
-
-    def read(config: RetrievalConfig | None) -> set[str]:
-        pipeline, units = corpus.pipeline(), set()
-        while not stop.is_set():
-            now = config or served(corpus.database)
-            for number in range(0, MANY, 50):
-                answer = pipeline.retrieve(
-                    f"¿Qué pasó el día {number}-0-1?", now, top_k=50, deadline_ms=GENEROUS_MS
-                )
-                assert (answer.error, answer.degraded) == (None, ())
-                assert answer.results
-                assert expected.issuperset(result.note_id for result in answer.results)
-            units.add(now.unit)
-            asked.release()
-        return units
-
-    def go_back() -> None:
-        try:
-            for __ in range(4):
-                assert asked.acquire(timeout=PATIENCE_S)
-            back(corpus.database)
-            for __ in range(4):
-                assert asked.acquire(timeout=PATIENCE_S)
-        finally:
-            stop.set()
-
-    units, _, _ = together(lambda: read(None), lambda: read(FIRST.retrieval), go_back)
-    assert units == {"chunks", "notes"}
 
 
 def served(database: Database) -> RetrievalConfig:

@@ -345,21 +345,6 @@ def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: 
     assert any("windows/openai_hash" in message for message in response.messages)
 
 
-def test_windows_and_all_that_stands_in_for_them_fail_and_words_still_find(
-    corpus: Windowed,
-) -> None:
-    corpus.fill(NOTES, LONG)
-    corpus.cut()
-    corpus.embedder.refuses = ""
-    with corpus.database.transaction() as connection:
-        connection.execute("ALTER TABLE chunk_windows_openai_hash RENAME TO away")
-        connection.execute("ALTER TABLE chunk_embeddings_openai_hash RENAME TO away_too")
-    response = corpus.ask("sardinas", searched(windows=1.0))
-    assert response.results[0].title == "La gata"
-    assert "+".join(response.results[0].lists) == "fulltext"
-    assert "windows" in response.degraded
-
-
 # --- Comparable scores ------------------------------------------------------------------------
 
 
@@ -372,16 +357,3 @@ def test_a_fresh_note_whose_unique_word_is_the_question_comes_first(corpus: Wind
     response = corpus.ask("quinqué", config)
     assert response.results[0].title == "Compras"
     assert response.results[0].score > 2 * response.results[1].score
-
-
-@pytest.mark.parametrize("text", [CAT, LIFT, WALK])
-def test_the_same_text_scores_alike_fresh_and_chunked(corpus: Windowed, text: str) -> None:
-    """By vectors alone, without what only chunks have, the two are one."""
-    corpus.fill([Draft(text), Draft(text, state="new"), Draft("Otra cosa. Nada más.")], LONG)
-    corpus.register(WindowsConfig(sentences=3, stride=1))
-    corpus.cut()
-    for config in (searched(windows=1.0), searched(semantic=0.5, windows=0.5)):
-        response = corpus.ask("médico ascensor sardinas", config)
-        same = [result.score for result in response.results if result.content == text]
-        assert len(same) == 2
-        assert same[0] == pytest.approx(same[1], abs=1e-3)
