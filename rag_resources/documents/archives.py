@@ -45,9 +45,7 @@ def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
     except (*BROKEN, KeyError, StopIteration) as error:
         raise damaged(kind, error) from error
     except RuntimeError as error:  # A part that needs a password.
-        raise InvalidSourceError(
-            _("The file is protected by a password. Save a copy without it.")
-        ) from error
+        raise protected() from error
 
 
 def damaged(kind: str, error: Exception) -> InvalidSourceError:
@@ -58,6 +56,20 @@ def damaged(kind: str, error: Exception) -> InvalidSourceError:
             "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
             "program and save it again, or ask for another copy."
         ).format(kind=kind, reason=reason)
+    )
+
+
+def protected() -> InvalidSourceError:
+    """Return the error for a file with a password."""
+    return InvalidSourceError(_("The file is protected by a password. Save a copy without it."))
+
+
+def too_deep(levels: int) -> InvalidSourceError:
+    """Return the error for a file whose elements are nested too deeply."""
+    return InvalidSourceError(
+        _("It has elements inside others more than {levels} deep, the maximum.").format(
+            levels=levels
+        )
     )
 
 
@@ -81,9 +93,7 @@ def _check(archive: zipfile.ZipFile, kind: str) -> None:
                 ).format(part=shown(part.filename))
             )
         if part.flag_bits & _ENCRYPTED_FLAG:
-            raise InvalidSourceError(
-                _("The file is protected by a password. Save a copy without it.")
-            )
+            raise protected()
 
 
 def _most_bytes() -> int:
@@ -123,11 +133,7 @@ def _check_xml(stream: IO[bytes], name: str) -> None:
         nonlocal depth
         depth += 1
         if depth > MAX_LEVELS:
-            raise InvalidSourceError(
-                _("It has elements inside others more than {levels} deep, the maximum.").format(
-                    levels=MAX_LEVELS
-                )
-            )
+            raise too_deep(MAX_LEVELS)
 
     def closed(__: str) -> None:
         nonlocal depth

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from rag_resources.core.documents import DocumentReader
 from rag_resources.core.errors import InvalidSourceError, RagError
 from rag_resources.core.page_json import item_to_json
 from rag_resources.core.places import Box
+from rag_resources.documents.archives import damaged, too_deep
 from rag_resources.documents.readers import reader_of
 from rag_resources.languages.messages import _, to_stored
 
@@ -47,7 +47,8 @@ def _do(
     """Do a job, and return the last message: the end, or why the rest could not be done."""
     try:
         if job == READ:
-            _send_pages(reader_of(media_type), file, limits["pages"], pipe)
+            for item in reader_of(media_type).read(file):
+                _send(pipe, item_to_json(item))
         else:
             with os.fdopen(limits["requests"], "r", encoding="utf-8") as requests:
                 _look_again(job, file, json.load(requests), pipe)
@@ -61,27 +62,13 @@ def _do(
                 _(
                     "Reading it takes more than {megabytes} MB of memory. Raise "
                     "EXTRACTION__MEMORY_MB or split the file."
-                ).format(megabytes=_megabytes(limits))
+                ).format(megabytes=limits["memory_bytes"] // 1024**2)
             )
         }
     except RecursionError:
-        return {
-            "error": to_stored(
-                _("It has elements inside others more than {levels} deep, the maximum.").format(
-                    levels=RECURSION
-                )
-            )
-        }
+        return {"error": to_stored(too_deep(RECURSION).message)}
     except Exception as error:  # noqa: BLE001 - a defect of a reader costs this file, no other
-        reason = type(error).__name__
-        return {
-            "error": to_stored(
-                _(
-                    "It cannot be read as {kind}: it is damaged or of another type. Open it with "
-                    "its program and save it again, or ask for another copy."
-                ).format(kind=media_type, reason=reason)
-            )
-        }
+        return {"error": to_stored(damaged(media_type, error).message)}
     return {"end": True}
 
 
@@ -89,18 +76,6 @@ def _send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
     """Send a message as a line of JSON."""
     pipe.write(json.dumps(message).encode("ascii") + b"\n")
     pipe.flush()
-
-
-def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryIO) -> None:
-    for count, item in enumerate(reader.read(file)):
-        if count >= most:
-            raise InvalidSourceError(
-                _(
-                    "It has more than {pages} pages; the others are not read. Raise "
-                    "EXTRACTION__PAGES or split the file."
-                ).format(pages=most)
-            )
-        _send(pipe, item_to_json(item))
 
 
 def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None:
@@ -139,10 +114,6 @@ def _limit_process(limits: Mapping[str, int]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit(1)
-
-
-def _megabytes(limits: Mapping[str, int]) -> int:
-    return limits["memory_bytes"] // 1024**2
 
 
 if __name__ == "__main__":

@@ -14,17 +14,17 @@ import mammoth
 from selectolax.lexbor import LexborHTMLParser
 
 from rag_resources.core.documents import Page, PageFailure
-from rag_resources.core.errors import InvalidSourceError
 from rag_resources.documents.archives import (
     MAX_LEVELS,
     archive_of,
     check_parts,
     damaged,
+    protected,
+    too_deep,
     tree_of,
 )
 from rag_resources.documents.html import HIDDEN, content_of
-from rag_resources.documents.reader_versions import identity_of
-from rag_resources.languages.messages import _
+from rag_resources.documents.readers import identity_of
 
 KIND = "DOCX"
 _EQUATION = "equation"
@@ -62,9 +62,7 @@ class DocxReader:
             InvalidSourceError: It is damaged, protected by a password or malicious.
         """
         if file.read(len(_OLE)) == _OLE:
-            raise InvalidSourceError(
-                _("The file is protected by a password. Save a copy without it.")
-            )
+            raise protected()
         file.seek(0)
         with archive_of(file, KIND) as archive:
             check_parts(archive)
@@ -87,11 +85,7 @@ def _html(archive: zipfile.ZipFile, hidden: list[str]) -> str:
             external_file_access=False,
         )
     except RecursionError as error:
-        raise InvalidSourceError(
-            _("It has elements inside others more than {levels} deep, the maximum.").format(
-                levels=MAX_LEVELS
-            )
-        ) from error
+        raise too_deep(MAX_LEVELS) from error
     except Exception as error:  # mammoth has no errors of its own.
         raise damaged(KIND, error) from error
     return str(made.value)

@@ -173,7 +173,6 @@ def _child(
     limits = {
         "memory_bytes": config.memory_mb * 1024**2,
         "cpu_s": int(config.timeout_s) + 1,
-        "pages": config.pages,
     }
     file.seek(0)
     asked = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, with the child

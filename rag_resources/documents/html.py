@@ -13,11 +13,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_resources.core.documents import BlockKind, Page, PageFailure
 from rag_resources.core.encodings import decoded
-from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.page_text import Cell, PageText
 from rag_resources.core.sheets import looks_like_header
-from rag_resources.documents.reader_versions import identity_of
-from rag_resources.languages.messages import _
+from rag_resources.documents.archives import too_deep
+from rag_resources.documents.readers import identity_of
 
 MAX_LEVELS = 2_000
 """The parser's time grows with the square of the depth: 0.1 s here, ten minutes at 200,000."""
@@ -104,11 +103,7 @@ def refuse_deep(content: bytes) -> None:
             continue
         depth = max(0, depth - 1) if closes else depth + 1
         if depth > MAX_LEVELS:
-            raise InvalidSourceError(
-                _("It has elements inside others more than {levels} deep, the maximum.").format(
-                    levels=MAX_LEVELS
-                )
-            )
+            raise too_deep(MAX_LEVELS)
 
 
 def content_of(tree: LexborHTMLParser, *, main_only: bool) -> PageText:

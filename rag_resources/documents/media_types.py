@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import shown
+from rag_resources.documents.archives import protected
 from rag_resources.languages.messages import _
 
 PDF = "application/pdf"
@@ -120,9 +121,7 @@ def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
     if head.startswith(_OLE):
         names = head + tail + _directory(head, file)
         if _ENCRYPTED in names:
-            raise InvalidSourceError(
-                _("The file is protected by a password. Save a copy without it.")
-            )
+            raise protected()
         return None if any(name in names for name in _OTHER_STREAMS) else XLS
     # PDF readers accept some bytes before the mark.
     early = head[:_PDF_WITHIN_BYTES]

@@ -16,9 +16,9 @@ from rag_resources.core.cleaning import clean
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.hyphenation import Vocabulary
-from rag_resources.documents.pdf_file import open_pdf
 from rag_resources.documents.pdf_page import (
     content_of,
+    open_pdf,
     read_page,
     text_of,
 )

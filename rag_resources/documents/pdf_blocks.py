@@ -11,9 +11,14 @@ from itertools import pairwise
 from rag_resources.core.documents import BlockKind
 from rag_resources.documents.pdf_cells import Cell, Table
 from rag_resources.documents.pdf_geometry import Rectangle
-from rag_resources.documents.pdf_headings import BULLETS, heading_level, is_heading
 from rag_resources.documents.pdf_layout import Column
-from rag_resources.documents.pdf_text_lines import TextLine, text_line
+from rag_resources.documents.pdf_text_lines import (
+    BULLETS,
+    TextLine,
+    heading_level,
+    is_heading,
+    text_line,
+)
 from rag_resources.documents.pdf_words import Word
 
 _BULLET = re.compile(rf"^[{re.escape(BULLETS)}]$")

@@ -4,15 +4,18 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import ftfy
 import ftfy.badness
+import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from rag_resources.core.documents import BlockKind, Page, Route
+from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.hyphenation import Vocabulary
 from rag_resources.core.page_quality import text_quality
+from rag_resources.documents.archives import damaged, protected
 from rag_resources.documents.pdf_blocks import PageBlock, blocks_of
 from rag_resources.documents.pdf_drawings import Drawings, read_drawings, turned_drawings
 from rag_resources.documents.pdf_geometry import Frame, Rectangle, frame_of, turned, turned_back
@@ -24,6 +27,7 @@ from rag_resources.documents.pdf_text import PageText
 from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
 from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
 from rag_resources.documents.pdf_words import Word, form_words, read_words
+from rag_resources.languages.messages import _
 
 NEEDS_OCR = "PAGE_NEEDS_OCR"
 """Code of the message about a page that shows something, but has no text."""
@@ -192,3 +196,21 @@ def _repaired(words: list[Word]) -> list[Word]:
             # Within a word it marks where the word could be broken; at its end it is drawn.
             word.text = word.text[:-1].replace("\xad", "") + word.text[-1]
     return [word for word in words if word.text.strip()]
+
+
+def open_pdf(file: BinaryIO) -> pdfium.PdfDocument:
+    """Open a PDF file.
+
+    Raises:
+        InvalidSourceError: The file is encrypted, damaged, has no pages, or is not a PDF.
+    """
+    try:
+        document = pdfium.PdfDocument(file)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
+            raise protected() from error
+        raise damaged("PDF", error) from error
+    if not len(document):
+        document.close()
+        raise InvalidSourceError(_("The PDF has no pages."))
+    return document

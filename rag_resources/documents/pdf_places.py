@@ -18,9 +18,8 @@ from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.hyphenation import HYPHENS
 from rag_resources.core.places import Box
 from rag_resources.documents.pdf_cells import in_reading_order
-from rag_resources.documents.pdf_file import open_pdf
 from rag_resources.documents.pdf_geometry import turned
-from rag_resources.documents.pdf_page import PageContent, content_of, moved
+from rag_resources.documents.pdf_page import PageContent, content_of, moved, open_pdf
 from rag_resources.documents.pdf_words import Word
 from rag_resources.languages.messages import _
 

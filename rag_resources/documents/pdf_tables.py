@@ -12,9 +12,9 @@ from statistics import median
 from rag_resources.documents.pdf_cells import Cell, Table, is_number, table_of
 from rag_resources.documents.pdf_drawings import Rule
 from rag_resources.documents.pdf_geometry import Rectangle
-from rag_resources.documents.pdf_headings import BULLETS
 from rag_resources.documents.pdf_layout import Item, Row
 from rag_resources.documents.pdf_lines import WIDE_GAP, Segment, lines_of
+from rag_resources.documents.pdf_text_lines import BULLETS
 
 _CROSSED = 0.15
 """Share of the rows that may extend over a gutter between two columns."""

@@ -6,7 +6,9 @@ Its module is imported on first use: a child process loads only the reader that 
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 
+from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.documents import DocumentReader
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.documents.media_types import (
@@ -29,7 +31,7 @@ READERS: Mapping[str, str] = {
     XLSX: "workbook:WorkbookReader",
     XLS: "workbook:WorkbookReader",
     ODS: "workbook:WorkbookReader",
-    CSV: "csv_table:CsvReader",
+    CSV: "workbook:CsvReader",
     TEXT: "text:TextReader",
     MARKDOWN: "text:MarkdownReader",
 }
@@ -50,3 +52,16 @@ def reader_of(media_type: str) -> DocumentReader:
     module, __, name = READERS[media_type].partition(":")
     reader: DocumentReader = getattr(import_module(f"rag_resources.documents.{module}"), name)()
     return reader
+
+
+@cache
+def identity_of(reader: str, revision: int, *packages: str) -> str:
+    """Return the hash of a reader: its name, the revision of its code, and its packages' versions.
+
+    Args:
+        reader: Its name.
+        revision: Raise it by 1 when a file is read in another way.
+        packages: The distributions that parse for it.
+    """
+    versions = {package: version(package) for package in packages}
+    return canonical_hash({"reader": reader, "revision": revision, "packages": versions})

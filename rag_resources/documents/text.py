@@ -11,7 +11,7 @@ from rag_resources.core.blocks import read
 from rag_resources.core.documents import Block, BlockKind, Page, PageFailure, Removal
 from rag_resources.core.encodings import decoded
 from rag_resources.core.page_text import storable
-from rag_resources.documents.reader_versions import identity_of
+from rag_resources.documents.readers import identity_of
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?:.*\n)*?---[^\S\n]*(?:\n|\Z)")

@@ -2,10 +2,11 @@
 
 import hashlib
 import io
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -16,12 +17,12 @@ from rag_resources.core.errors import (
     ConflictError,
     InvalidSourceError,
 )
-from rag_resources.core.quoting import printable
+from rag_resources.core.quoting import printable, shown
+from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, parse_timestamp
 from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
-from rag_resources.documents.metadata import checked_metadata, has_expired
 from rag_resources.files import Files
 from rag_resources.languages.messages import _, joined
 from rag_resources.store.document_files import (
@@ -161,3 +162,65 @@ def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> A
         return arrived
     expires_at = upload.received_at + timedelta(hours=hours)
     return replace(arrived, metadata={**upload.metadata, "expiresAt": expires_at.isoformat()})
+
+
+MAX_KEYS = 100
+MAX_VALUE_CHARS = 1_000
+
+
+def checked_metadata(values: Any) -> dict[str, Any]:
+    """Return metadata with values that JSON and filters support; dates become text.
+
+    `expiresAt` is when the document expires.
+
+    Raises:
+        InvalidSourceError: They are not a mapping, are too many, or a value has another type.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping) or len(values) > MAX_KEYS:
+        raise InvalidSourceError(
+            _(
+                "must be lines of the form “field: value” (in JSON an object), {maximum} at most."
+            ).format(maximum=MAX_KEYS)
+        )
+    plain = {str(key): _plain(str(key), value) for key, value in values.items()}
+    for name in EXPIRES_AT_FIELDS:
+        if (value := plain.pop(name, None)) is not None:
+            plain["expiresAt"] = _moment(name, value)
+    return plain
+
+
+def has_expired(metadata: Mapping[str, Any]) -> bool:
+    """Whether the document with these checked metadata has expired."""
+    expires_at = metadata.get("expiresAt")
+    return expires_at is not None and datetime.fromisoformat(expires_at) <= datetime.now(UTC)
+
+
+def _moment(key: str, value: Any) -> str:
+    moment = parse_timestamp(value) if isinstance(value, str) else None
+    if moment is None:
+        raise InvalidSourceError(
+            _(
+                "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
+                "2025-03-14T18:30:00+01:00."
+            ).format(field=key, value=shown(value))
+        )
+    return moment.isoformat()
+
+
+def _plain(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(key, each) for each in value[:MAX_KEYS]]
+    if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS and "\0" not in value:
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    if value is None or (is_number and abs(value) < 2**63):
+        return value
+    raise InvalidSourceError(
+        _("“{key}” must be a text, a number, a date, yes or no, or a list of them.").format(
+            key=shown(key)
+        )
+    )

@@ -1,4 +1,4 @@
-"""Reads workbooks: XLSX and ODS by their XML, XLS by xlrd.
+"""Reads workbooks, XLSX and ODS by their XML and XLS by xlrd, and delimited text as one sheet.
 
 No library reads XLSX with number formats, errors and formulas that were never calculated from as
 many files; ODS holds the texts that people see.
@@ -6,7 +6,9 @@ many files; ODS holds the texts that people see.
 `core.sheets` turns the cells into blocks; `core.number_formats` writes their numbers.
 """
 
+import csv
 import io
+import itertools
 import posixpath
 import re
 import zipfile
@@ -19,11 +21,20 @@ import xlrd
 from xlrd.formatting import std_format_strings
 
 from rag_resources.core.documents import Page, PageFailure
+from rag_resources.core.encodings import decoded
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.number_formats import GENERAL, day_text, formatted
+from rag_resources.core.page_text import storable
 from rag_resources.core.sheets import Merge, Row, sheet_page, truth
-from rag_resources.documents.archives import BROKEN, archive_of, check_parts, damaged, tree_of
-from rag_resources.documents.reader_versions import identity_of
+from rag_resources.documents.archives import (
+    BROKEN,
+    archive_of,
+    check_parts,
+    damaged,
+    protected,
+    tree_of,
+)
+from rag_resources.documents.readers import identity_of
 from rag_resources.languages.messages import _
 
 MOST_CELLS = 2_000_000
@@ -200,16 +211,14 @@ def _place(name: str) -> tuple[int, int] | None:
 
 def _read_xls(content: bytes) -> Iterator[Page]:
     if content.startswith(_OLE) and _ENCRYPTED in content:
-        raise InvalidSourceError(_("The file is protected by a password. Save a copy without it."))
+        raise protected()
     try:
         book = xlrd.open_workbook(
             file_contents=content, formatting_info=True, logfile=io.StringIO()
         )
     except Exception as error:  # xlrd checks little: damage raises anything.
         if "encrypted" in str(error):
-            raise InvalidSourceError(
-                _("The file is protected by a password. Save a copy without it.")
-            ) from error
+            raise protected() from error
         raise damaged("XLS", error) from error
     for number, sheet in enumerate(book.sheets(), start=1):
         merges = [Merge(r1 + 1, c1 + 1, r2, c2) for r1, r2, c1, c2 in sheet.merged_cells]
@@ -233,7 +242,7 @@ def _xls_text(book: xlrd.Book, cell: xlrd.sheet.Cell) -> str:
 
 def _read_ods(archive: zipfile.ZipFile) -> Iterator[Page]:
     if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-        raise InvalidSourceError(_("The file is protected by a password. Save a copy without it."))
+        raise protected()
     root = tree_of(archive, "content.xml")
     hidden = {
         style.get(f"{_STYLE}name")
@@ -306,3 +315,62 @@ def _shown(paragraph: ElementTree.Element) -> str:
 def _repeats(element: ElementTree.Element, name: str) -> int:
     value = element.get(f"{_TABLE}{name}", "")
     return int(value) if value.isdecimal() and 0 < int(value) <= 2**20 else 1
+
+
+_SAMPLE_CHARS = 64 * 1024
+_DELIMITERS = (",", ";", "\t", "|")
+_SAYS_DELIMITER = re.compile('\ufeff?"?sep=([,;\t|])"?\n', re.IGNORECASE)
+"""The first line with which a file declares its delimiter to Excel."""
+
+_MAX_FIELD_CHARS = 10 * 1024**2
+
+
+class CsvReader:
+    """Reads delimited text in any encoding: one page, without a sheet's name."""
+
+    name = "csv"
+    reader_hash = identity_of(name, 2, "charset-normalizer")
+
+    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
+        """Yield the only page.
+
+        Raises:
+            InvalidSourceError: It is not text, or not CSV.
+        """
+        text = storable(decoded(file.read(), "CSV"))
+        csv.field_size_limit(_MAX_FIELD_CHARS)
+        try:
+            page = sheet_page(1, "CSV", _rows(text), hidden=False)
+        except csv.Error as error:
+            raise damaged("CSV", error) from error
+        yield page
+
+
+def _rows(text: str) -> Iterator[Row]:
+    said = _SAYS_DELIMITER.match(text)
+    rows = csv.reader(io.StringIO(text), delimiter=said[1] if said else delimiter_of(text))
+    for number, values in enumerate(rows, start=1):
+        if not said or number > 1:
+            yield Row(number, dict(enumerate(values, start=1)))
+
+
+def delimiter_of(text: str) -> str:
+    """Return the delimiter that cuts the first lines into the most equal rows.
+
+    If two do so equally well, the one with more columns wins; a comma if none cuts anything.
+    `csv.Sniffer` is not used, because it takes the decimal comma of `1,5;2,5` for the delimiter.
+    """
+    sample = text[:_SAMPLE_CHARS]
+
+    def fit(delimiter: str) -> tuple[float, int]:
+        rows = csv.reader(io.StringIO(sample), delimiter=delimiter)
+        try:
+            widths = [len(row) for row in itertools.islice(rows, 200) if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths:
+            return 0.0, 0
+        width = max(set(widths), key=lambda each: (widths.count(each), each))
+        return (widths.count(width) / len(widths) if width > 1 else 0.0), width
+
+    return max(_DELIMITERS, key=fit)

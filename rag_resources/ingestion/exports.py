@@ -16,8 +16,9 @@ from xml.etree import ElementTree
 from selectolax.lexbor import LexborHTMLParser
 
 from rag_resources.core.documents import BlockKind
+from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.documents.html import content_of
+from rag_resources.documents.html import content_of, refuse_deep
 from rag_resources.ingestion.records import build_note
 from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile
 from rag_resources.languages.messages import _
@@ -56,7 +57,11 @@ def read_enex(file: SourceFile) -> Records:
         try:
             notes = (node for _event, node in ElementTree.iterparse(opened) if node.tag == "note")  # noqa: S314 - no entity is declared
             for number, node in enumerate(notes, start=1):
-                yield from _built(_evernote(node), file, file.at_line(number))
+                location = file.at_line(number)
+                try:
+                    yield from _built(_evernote(node), file, location)
+                except InvalidSourceError as error:
+                    yield RejectedRecord(location, error.message)
                 node.clear()
         except (ElementTree.ParseError, LookupError) as error:
             raise InvalidRecordError(
@@ -87,11 +92,11 @@ def _message(message: EmailMessage, file: SourceFile, location: str) -> Records:
     try:
         text = str(body.get_content()) if body else ""
         date = parsedate_to_datetime(str(message["date"])) if message["date"] else None
-    except (LookupError, ValueError, TypeError):
+        if body and body.get_content_subtype() == "html":
+            text = text_of_html(text)
+    except (LookupError, ValueError, TypeError, InvalidSourceError):
         yield RejectedRecord(location, _("The message is damaged."))
         return
-    if body and body.get_content_subtype() == "html":
-        text = text_of_html(text)
     left_out = sum(1 for _part in message.iter_attachments())
     fields = {
         "id": str(message["message-id"] or "").strip("<> ") or None,
@@ -105,8 +110,13 @@ def _message(message: EmailMessage, file: SourceFile, location: str) -> Records:
 
 
 def text_of_html(html: str) -> str:
-    """Return what a page shows; items and rows have lines of their own, cells tabs between them."""
+    """Return what a page shows; items and rows have lines of their own, cells tabs between them.
+
+    Raises:
+        InvalidSourceError: Its elements are nested too deeply.
+    """
     ticked = _TODO.sub(lambda found: "[x] " if "true" in found[0] else "[ ] ", html)
+    refuse_deep(ticked.encode("utf-8", "replace"))
     page = content_of(LexborHTMLParser(ticked), main_only=False).page()
     lines: list[str] = []
     for is_table, blocks in groupby(page.blocks, key=lambda own: own.kind in _TABLE):

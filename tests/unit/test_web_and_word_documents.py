@@ -15,11 +15,10 @@ from rag_resources.core.documents import (
 )
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.sections import sections_of
-from rag_resources.documents.csv_table import CsvReader
 from rag_resources.documents.docx import DocxReader
 from rag_resources.documents.html import MAX_LEVELS, HtmlReader
 from rag_resources.documents.text import MarkdownReader, TextReader
-from rag_resources.documents.workbook import WorkbookReader
+from rag_resources.documents.workbook import CsvReader, WorkbookReader
 from tests.office_files import archive, docx_parts, ods, paragraph, rows, xlsx_parts
 from tests.strategies import unaccounted
 

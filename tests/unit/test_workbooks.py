@@ -11,8 +11,7 @@ from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.number_formats import day_text, formatted
 from rag_resources.core.sections import sections_of
 from rag_resources.core.sheets import cell_name
-from rag_resources.documents.csv_table import CsvReader
-from rag_resources.documents.workbook import WorkbookReader
+from rag_resources.documents.workbook import CsvReader, WorkbookReader
 from tests.office_files import archive, ods, rows, xlsx_parts
 
 DATA = Path(__file__).parents[1] / "data"
