@@ -127,7 +127,6 @@ def rollback(
 ) -> None:
     """Withdraw a configuration, by default the one that serves."""
     from rag_resources.core.configuration import usable_retrieval
-    from rag_resources.serving.serving import unlike_its_file
 
     given = clean(reason).strip()
     if not given:
@@ -139,10 +138,7 @@ def rollback(
         config_hash = before.config_hash if before and not config else None
         outcome = app.serving.withdraw(name, reason=given, run_id=None, config_hash=config_hash)
         settings = app.settings
-        unlike = unlike_its_file(outcome.serving, app.configurations)
     serving = outcome.serving
-    if unlike:
-        warn(unlike)
     serves = usable_retrieval(serving.config, origin=serving.configuration)
     if notice := settings.warning_about(serving.configuration, serves):
         warn(notice)

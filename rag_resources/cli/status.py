@@ -235,7 +235,6 @@ def _show_database(
     configurations: "Mapping[str, NamedConfiguration]",
 ) -> None:
     from rag_resources.evaluation.summary import comparison_table
-    from rag_resources.serving.serving import unlike_its_file
 
     say(counts_in_words(found))
     if found.documents:
@@ -244,8 +243,6 @@ def _show_database(
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])
     say(serving_in_words(found))
-    if found.promotion and (unlike := unlike_its_file(found.promotion, configurations)):
-        say(unlike)
     _print_models(models)
     if found.evaluations:
         title = _("Last evaluation of each configuration")

@@ -26,7 +26,6 @@ from rag_resources.evaluation.summary import (
     evidence_in_words,
     gate_in_words,
     inferiority_in_words,
-    loss_in_words,
     silence_in_words,
 )
 from rag_resources.languages.messages import _, joined
@@ -56,16 +55,6 @@ class Against:
         return self.found.before.configuration
 
     @property
-    def own_past(self) -> StoredEvaluation | None:
-        """The evaluation that stands for what serves, if this is of that configuration itself.
-
-        A copy of it under another name is told as another one.
-        """
-        before, after = self.found.before, self.found.after
-        same = (before.configuration, before.config_hash)
-        return before if same == (after.configuration, after.config_hash) else None
-
-    @property
     def compared(self) -> dict[str, NonInferiority]:
         """Both hit rates, judged, by metric."""
         return self.found.inferiorities(self.margin)
@@ -81,6 +70,15 @@ class Against:
         return GateState.INCONCLUSIVE if Inferiority.UNDECIDED in states else GateState.PASS
 
     @property
+    def losses(self) -> list[str]:
+        """Say in Spanish by how much each hit rate is worse."""
+        return [
+            inferiority_in_words(item, metric)
+            for metric, item in self.compared.items()
+            if item.state is Inferiority.INFERIOR
+        ]
+
+    @property
     def in_words(self) -> str:
         """Say in Spanish what it is compared with, and with which result for each metric."""
         if self.outdated:
@@ -90,15 +88,10 @@ class Against:
             lost=hits.lost, gained=hits.gained
         )
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
-        verdict = joined(" ", [counted, *said])
-        if self.own_past:
-            moment = self.own_past.created_at.astimezone(UTC)
-            return _(
-                "It is the one that serves. Against its evaluation of {moment:%Y-%m-%d %H:%M} "
-                "UTC, since which it must not get worse: {verdict}"
-            ).format(moment=moment, verdict=verdict)
-        return _("Against “{name}”, which serves: {verdict}").format(
-            name=self.name, verdict=verdict
+        return _("Against “{name}” of {moment:%Y-%m-%d %H:%M} UTC, which serves: {verdict}").format(
+            name=self.name,
+            moment=self.found.before.created_at.astimezone(UTC),
+            verdict=joined(" ", [counted, *said]),
         )
 
 
@@ -205,48 +198,28 @@ class Gates:
     @property
     def shortfall(self) -> str | None:
         """Say in Spanish which blocking threshold is not reached; None if all are."""
-        if self.config.hit_rate_blocks and self.hit_rate.state is GateState.FAIL:
-            return _(
-                "it does not pass the gate, Hit_Rate@10 = {hit_rate:.3f} < {threshold:g}"
-            ).format(hit_rate=self.hit_rate.hit_rate, threshold=self.hit_rate.threshold)
-        if self.config.latency_blocks and self.latency is GateState.FAIL:
-            return _("it does not pass the gate, p95 = {p95_ms:.0f} ms ≥ {limit_ms:.0f} ms").format(
-                p95_ms=self.evaluation.latency_p95_ms, limit_ms=self.config.latency_p95_ms
-            )
-        return self._shortfall_of_answers
-
-    @property
-    def _shortfall_of_answers(self) -> str | None:
-        if self.config.citation_precision_blocks and self.citations is GateState.FAIL:
-            return _("it does not pass the gate of answers: {reason}").format(
-                reason=self.citations_in_words
-            )
-        if self.config.false_answers_blocks and self.silence is GateState.FAIL:
-            return _("it does not pass the gate of answers: {reason}").format(
-                reason=self.silence_in_words
-            )
+        gate, own = self.config, self.evaluation
+        rate, limit = self.hit_rate.hit_rate, self.hit_rate.threshold
+        p95 = f"p95 = {own.latency_p95_ms:.0f} ms ≥ {gate.latency_p95_ms:.0f} ms"
+        conditions = (
+            (gate.hit_rate_blocks, self.hit_rate.state, f"Hit_Rate@10 = {rate:.3f} < {limit:g}"),
+            (gate.latency_blocks, self.latency, p95),
+            (gate.citation_precision_blocks, self.citations, self.citations_in_words),
+            (gate.false_answers_blocks, self.silence, self.silence_in_words),
+        )
+        for blocks, state, reason in conditions:
+            if blocks and state is GateState.FAIL:
+                return _("it does not pass the gate, {reason}").format(reason=reason)
         return None
 
     @property
     def loss(self) -> str | None:
         """Say in Spanish how it is worse than what serves, if that blocks; None otherwise."""
-        if not self.config.regression_blocks or self.regression is not GateState.FAIL:
+        blocks = self.config.regression_blocks and self.regression is GateState.FAIL
+        if self.against is None or not blocks:
             return None
-        if self.against is None:
-            return None
-        lost = [
-            loss_in_words(item, metric)
-            for metric, item in self.against.compared.items()
-            if item.state is Inferiority.INFERIOR
-        ]
-        verdict = joined("; ", lost)
-        if past := self.against.own_past:
-            moment = past.created_at.astimezone(UTC)
-            return _(
-                "it is worse than in its evaluation of {moment:%Y-%m-%d %H:%M} UTC: {verdict}"
-            ).format(moment=moment, verdict=verdict)
         return _("it is worse than “{name}”, which serves: {verdict}").format(
-            name=self.against.name, verdict=verdict
+            name=self.against.name, verdict=" ".join(self.against.losses)
         )
 
     @property

@@ -1,7 +1,6 @@
 """Evaluations as sentences and as a table; the whole report is `serving.report`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import (
@@ -17,7 +16,7 @@ from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.tables import ReportTable
 from rag_resources.languages.labels import METRIC_WORDS
-from rag_resources.languages.messages import Text, _, joined, ngettext
+from rag_resources.languages.messages import Text, _, ngettext
 
 
 def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str]]:
@@ -119,14 +118,9 @@ _GROUP_WORDS = {
 }
 
 _INFERIORITY_WORDS = {
-    Inferiority.NON_INFERIOR: _(
-        "{metric} is not worse by more than {points:g} points (90 % CI of the difference: "
-        "{low:+.3f} to {high:+.3f})."
-    ),
-    Inferiority.UNDECIDED: _(
-        "It cannot be said whether {metric} is worse by more than {points:g} points (90 % CI of "
-        "the difference: {low:+.3f} to {high:+.3f}): more questions are needed."
-    ),
+    Inferiority.NON_INFERIOR: _("is not worse"),
+    Inferiority.UNDECIDED: _("may be worse; more questions would tell"),
+    Inferiority.INFERIOR: _("is worse"),
 }
 
 
@@ -213,36 +207,17 @@ def p_value_in_words(p_value: float) -> str:
 
 
 def inferiority_in_words(judged: NonInferiority, metric: str = HITS) -> str:
-    """Say in a sentence whether a hit rate fell, and whether by more than the margin allows."""
-    if judged.state is Inferiority.INFERIOR:
-        return joined("", (loss_in_words(judged, metric), "."))
-    return _INFERIORITY_WORDS[judged.state].format(**_fall(judged, metric))
-
-
-def loss_in_words(judged: NonInferiority, metric: str) -> str:
-    """Say how a hit rate fell, as a part of a sentence."""
-    is_certain = judged.interval.high < -judged.margin
-    template = (
-        _(
-            "{metric} is worse, by more than {points:g} points (90 % CI of the difference: "
-            "{low:+.3f} to {high:+.3f})"
-        )
-        if is_certain
-        else _(
-            "{metric} is worse, perhaps by more than {points:g} points (90 % CI of the "
-            "difference: {low:+.3f} to {high:+.3f})"
-        )
+    """Say in a sentence whether a hit rate fell by more than the margin allows."""
+    return _(
+        "{metric} {state} (margin: {points:g} points; 90 % CI of the difference: {low:+.3f} to "
+        "{high:+.3f})."
+    ).format(
+        metric=METRIC_WORDS[metric],
+        state=_INFERIORITY_WORDS[judged.state],
+        points=100 * judged.margin,
+        low=judged.interval.low,
+        high=judged.interval.high,
     )
-    return template.format(**_fall(judged, metric))
-
-
-def _fall(judged: NonInferiority, metric: str) -> dict[str, Any]:
-    return {
-        "metric": METRIC_WORDS[metric],
-        "points": 100 * judged.margin,
-        "low": judged.interval.low,
-        "high": judged.interval.high,
-    }
 
 
 def value_in_words(value: object) -> str:
@@ -257,19 +232,9 @@ def comparison_sentence(comparison: Comparison, metric: str) -> str:
     item = next(
         (each for each in comparison.metrics if each.metric == metric), comparison.metrics[0]
     )
-    is_evidence = item.verdict is not Verdict.NO_EVIDENCE
-    said = (
-        _(
-            "{metric} {before:.3f} → {after:.3f} ({low:+.3f} … {high:+.3f}, p {p_value}): "
-            "{verdict} than the one it started from."
-        )
-        if is_evidence
-        else _(
-            "{metric} {before:.3f} → {after:.3f} ({low:+.3f} … {high:+.3f}, p {p_value}): no "
-            "evidence that it differs from the one it started from."
-        )
-    )
-    return said.format(
+    return _(
+        "{metric} {before:.3f} → {after:.3f} ({low:+.3f} … {high:+.3f}, p {p_value}): {verdict}"
+    ).format(
         metric=METRIC_WORDS[item.metric],
         before=item.before,
         after=item.after,

@@ -270,11 +270,7 @@ def refusal(
         _retirement(connection, candidate)
         or (_withdrawal(connection, evaluation) if by_itself else None)
         or gates.staleness
-        or gates.disturbance
-        or gates.shortfall
-        or gates.loss
-        or gates.incomparable
-        or gates.graph_loss
+        or gates.obstacle
     )
 
 
@@ -369,12 +365,7 @@ def judge_serving(
     gates = read_gates(connection, evaluation, gate, evidence, settings)
     if gates.staleness:
         return unjudged(gates.staleness)
-    if gates.disturbance:
-        said = _("“{name}”, which serves, could not be measured: {reason}.").format(
-            name=name, reason=gates.disturbance
-        )
-        return ServingVerdict(fallen=said)
-    reason = gates.loss or (None if promotion.reason else gates.shortfall)
+    reason = gates.disturbance or gates.loss or (None if promotion.reason else gates.shortfall)
     if reason is None:
         return ServingVerdict()
     return ServingVerdict(

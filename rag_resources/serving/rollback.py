@@ -55,33 +55,17 @@ class Withdrawal:
     @property
     def in_words(self) -> Text:
         """Say in Spanish what serves now."""
-        is_version = self.name == self.serving.configuration
-        if self.changed:
-            template = (
-                _(
-                    "The earlier version of “{name}” serves again from now on, with the model "
-                    "{model}. The one that served was withdrawn: it comes back only if it is "
-                    "promoted by name."
-                )
-                if is_version
-                else _(
-                    "From now on “{serving}” serves, with the model {model}. “{name}” was "
-                    "withdrawn: it comes back only if it is promoted by its name."
-                )
+        template = (
+            _(
+                "From now on “{serving}” serves, with the model {model}. “{name}” was withdrawn: "
+                "it comes back only if it is promoted by its name."
             )
-        else:
-            template = (
-                _(
-                    "Nothing was changed: the last version of “{name}” was withdrawn already, and "
-                    "the earlier one serves. To withdraw that one, too: “rag rollback --reason "
-                    "WHY”, without a name."
-                )
-                if is_version
-                else _(
-                    "Nothing was changed: “{name}” is not what serves, or was withdrawn before. "
-                    "“{serving}” serves."
-                )
+            if self.changed
+            else _(
+                "Nothing was changed: “{name}” is not what serves, or was withdrawn before. "
+                "“{serving}” serves."
             )
+        )
         return template.format(
             name=self.name, serving=self.serving.configuration, model=self.serving.model
         )
@@ -229,37 +213,25 @@ def _check_serves(
     if not config.needs_vectors:
         return
     vectors = vectors_to_serve(connection, config.model)
+    missing, asset = 0, f"embeddings/{config.model}"
     if vectors is None:
-        template = _(
-            "Nothing was changed: “{configuration}” cannot serve because its model, {model}, was "
-            "never used to index or was retired. Promote another by its name (“rag promote "
-            "NAME”), or first materialise embeddings/{model} and, if it searches by windows, "
-            "windows/{model} (if there are no such assets, add the model to EMBEDDING_MODELS and "
-            "restart)."
-        )
-    elif config.unit == "notes" and vectors.notes_missing > accept_missing:
-        template = _(
-            "Nothing was changed: “{configuration}” would not find {missing} notes, which have no "
-            "whole-note vector of {model}. Materialise note_embeddings first, with "
-            "NOTE_EMBEDDING_MODEL={model}, in the months of those notes (those before FIRST_MONTH "
-            "count, too); or accept to lose them with accept_missing: {missing}."
-        )
-    elif config.unit == "chunks" and vectors.chunks and not vectors.chunk_vectors:
-        template = _(
-            "Nothing was changed: “{configuration}” cannot serve because no chunk has vectors of "
-            "its model. Materialise embeddings/{model} first."
-        )
-    elif config.searches_windows and vectors.chunks and not vectors.windows:
-        template = _(
-            "Nothing was changed: “{configuration}” cannot serve because it searches by windows "
-            "and there are none of its model. Materialise windows/{model} first."
-        )
+        is_ready = False
+    elif config.unit == "notes":
+        missing, asset = vectors.notes_missing, "note_embeddings"
+        is_ready = missing <= accept_missing
+    elif config.searches_windows and vectors.chunk_vectors:
+        asset = f"windows/{config.model}"
+        is_ready = not vectors.chunks or vectors.windows
     else:
-        return
-    missing = vectors.notes_missing if vectors else 0
-    raise RollbackRefusedError(
-        template.format(configuration=name, model=config.model, missing=missing), missing=missing
-    )
+        is_ready = not vectors.chunks or vectors.chunk_vectors
+    if not is_ready:
+        raise RollbackRefusedError(
+            _(
+                "Nothing was changed: “{configuration}” cannot serve because {asset} lacks vectors "
+                "({missing} whole notes). Materialise it first, or promote another one by its name."
+            ).format(configuration=name, missing=missing, asset=asset),
+            missing=missing,
+        )
 
 
 def _drop_all_chunks(database: Database) -> None:

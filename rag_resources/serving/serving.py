@@ -1,20 +1,17 @@
 """The serving configuration: the one that answers when a caller names none."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag_resources.core.attribution import config_changes
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
     parse_retrieval,
-    usable_retrieval,
 )
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.database.pool import Connection
-from rag_resources.languages.messages import Text, _
+from rag_resources.languages.messages import _
 from rag_resources.store.promotions import Promotion, current_promotion
 
 
@@ -33,35 +30,6 @@ class Serving:
     config: RetrievalConfig
     promotion: Promotion | None = None
     problems: tuple[str, ...] = ()
-
-
-def unlike_its_file(
-    promotion: Promotion, configurations: Mapping[str, NamedConfiguration]
-) -> Text | None:
-    """Say how what serves differs from the configuration in the file of its name; None if not.
-
-    Args:
-        promotion: Of what serves.
-        configurations: Those of the files, by name.
-    """
-    name = promotion.configuration
-    own = configurations.get(name)
-    if own is None:
-        return _(
-            "“{name}”, which serves, is in no file. “rag run” chooses among those of the files, "
-            "so it may replace it."
-        ).format(name=name)
-    if own.retrieval.config_hash == promotion.config_hash:
-        return None
-    config = usable_retrieval(promotion.config, origin=name)
-    before = config.model_dump(mode="json") if config else dict(promotion.config)
-    changes = config_changes(before, own.retrieval.model_dump(mode="json"))
-    told = ", ".join(f"{each.field} {each.before} → {each.after}" for each in changes)
-    return _(
-        "“{name}” serves in another version than that of its file ({changes}); its last figures "
-        "may be of either. “rag run” chooses among those of the files, so it may replace it; to "
-        "keep it, undo the change in its file."
-    ).format(name=name, changes=told)
 
 
 def read_serving(connection: Connection, default: NamedConfiguration) -> Serving:

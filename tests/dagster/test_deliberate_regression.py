@@ -185,7 +185,7 @@ def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_suspected(
     lost = said.metadata[label("lost")].value
     assert f"la configuración perdió 0 y los datos {lost}" in shown(said, "causes")
     assert f"{MEANING_MONTH[:7]}: vectores" in shown(said, "changes")
-    assert "es peor que en su evaluación del " in failure_texts(serving.run(PROMOTED))
+    assert "es peor que «rapida», que sirve" in failure_texts(serving.run(PROMOTED))
 
 
 def test_edited_questions_are_caught_and_not_taken_for_a_regression(serving: Project) -> None:

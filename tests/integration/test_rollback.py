@@ -249,7 +249,7 @@ def test_without_every_whole_note_vector_nothing_is_changed(corpus: Corpus) -> N
         connection.execute("UPDATE notes SET content = ' ' WHERE external_id = '0'")
         connection.execute("UPDATE notes SET expires_at = now() WHERE external_id = '1'")
     before = written(corpus)
-    with pytest.raises(RollbackRefusedError, match="no encontraría 4 notas") as refused:
+    with pytest.raises(RollbackRefusedError, match="4 notas enteras") as refused:
         back(corpus.database, accept_missing=3)
     assert "note_embeddings" in refused.value.message
     assert written(corpus) == before

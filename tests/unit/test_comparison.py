@@ -8,7 +8,6 @@ import pytest
 from rag_resources.core.comparison import (
     COMPARED,
     Inferiority,
-    NonInferiority,
     Verdict,
     compare,
     compare_pairs,
@@ -16,11 +15,9 @@ from rag_resources.core.comparison import (
 )
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.significance import (
-    DifferenceInterval,
     bootstrap_intervals,
     randomization_p_values,
 )
-from rag_resources.evaluation.summary import inferiority_in_words
 
 Ranks = list[int | None]
 
@@ -97,19 +94,3 @@ def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
         for lost, gained, _ in counts
     ]
     assert np.mean(passed) <= 0.06
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (-0.495, -0.028, "Hit_Rate@10 es peor, y en más de 2 puntos (IC 90 %"),
-        (-0.495, -0.020, "Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %"),
-        (-0.495, -0.001, "Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %"),
-    ],
-)
-def test_a_loss_is_certain_if_its_whole_interval_is_beyond_the_margin(
-    low: float, high: float, said: str
-) -> None:
-    judged = NonInferiority(Inferiority.INFERIOR, DifferenceInterval(low, high), 0.02)
-    assert inferiority_in_words(judged).startswith(said)
-    assert inferiority_in_words(judged).endswith(").")

@@ -1,5 +1,6 @@
 """Whatever is said of a gate says the same: every combination of verdicts, and of what blocks."""
 
+import re
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -53,7 +54,7 @@ def losing(
 
 
 def against(lost: int, served: int, **changes: Any) -> Against:
-    """A comparison with another configuration, or with the own past under `before`."""
+    """A comparison with another configuration, which serves."""
     other = stored(configuration="otra", config_hash="otra")
     found = losing(
         lost, served, before=changes.pop("before", other), after=stored(hit_rate_at_10=1.0)
@@ -88,7 +89,7 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
         assert regression_result(gates).passed is not worse
         assert (gates.loss is None) is not (by_loss and worse)
         said = str(regression_result(gates).description)
-        assert ("es peor, y" in said) is worse
+        assert (re.search(r"(?<!no )(?<!quizá )es peor \(", said) is not None) is worse
         if gates.loss:
             assert ("Hit_Rate@final" in gates.loss) is (served == 60)
 
@@ -123,25 +124,6 @@ def test_stale_figures_of_what_serves_decide_nothing() -> None:
         assert outdated in str(regression_result(gates).description)
         lenient = GateConfig(regression_blocks=False)
         assert Gates(evaluation, lenient, compared, CURRENT).incomparable is None
-
-
-def test_what_serves_is_told_to_be_compared_with_its_own_past() -> None:
-    """Not with itself under its own name, as another configuration would be."""
-    past, evaluation = stored(hit_rate_at_10=1.0), stored(hit_rate_at_10=0.9)
-    moment = f"{past.created_at:%Y-%m-%d %H:%M} UTC"
-    gates = Gates(evaluation, GateConfig(), against(40, 0, before=past), CURRENT)
-    for said in (gates.loss, regression_result(gates).description):
-        assert said
-        assert f"su evaluación del {moment}" in said
-        assert "«una»" not in said
-    assert (
-        _("Among the first ten, questions lost: {lost}; gained: {gained}.").format(
-            lost=40, gained=0
-        )
-        in regression_result(gates).description
-    )
-    other = Gates(evaluation, GateConfig(), against(40, 0), CURRENT)
-    assert "«otra», que sirve" in str(regression_result(other).description)
 
 
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
