@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def measure_places(folder: Path, target: float | None = None) -> None:
     """Print the shares of lines, and of whole blocks, that the file still says at their places."""
     lines, blocks = [], []
     for path in sorted(folder.glob("*.pdf")):
-        with path.open("rb") as file, PdfFile(file) as opened:
+        with path.open("rb") as file, closing(PdfFile(file)) as opened:
             for page in PdfReader().read(BytesIO(path.read_bytes())):
                 for block in page.blocks if isinstance(page, Page) else ():
                     same = [

@@ -29,7 +29,7 @@ from rag_resources.core.serving_choice import ahead_in_mrr
 from rag_resources.core.types import TimeWindow
 from rag_resources.documents.web import without_credentials
 from rag_resources.evaluation.summary import comparison_table
-from rag_resources.ingestion.outside import outside_in_words
+from rag_resources.ingestion.ingest import outside_in_words
 from rag_resources.languages.messages import _, ngettext
 from rag_resources.programs import UI, running_program
 from rag_resources.store.document_list import UnreadDocument
@@ -149,7 +149,7 @@ def tell_unread(application: Application, window: TimeWindow) -> Unread:
         moved = application.notes.moved(settings.notes_source, source=settings.notes_source_name)
         show_moved(moved)
     if outside := application.notes.outside(window, limit=SHOWN):
-        warn(outside_in_words(outside, window))
+        warn(outside_in_words(outside))
     return Unread(rejected, documents)
 
 

@@ -6,7 +6,7 @@ from rag_assets.keys import NOTES
 from rag_assets.labels import labelled
 from rag_assets.runs.partitions import full_window
 from rag_resources.core.tables import markdown_table
-from rag_resources.ingestion.outside import outside_in_words
+from rag_resources.ingestion.ingest import outside_in_words
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
@@ -49,5 +49,5 @@ def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
         metadata=labelled({"outside": outside.count}),
-        description=outside_in_words(outside, inside),
+        description=outside_in_words(outside),
     )

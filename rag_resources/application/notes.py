@@ -23,8 +23,7 @@ from rag_resources.ingestion.content_source import (
 )
 from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
 from rag_resources.ingestion.export import ExportReading, export_lines, export_notes, read_export
-from rag_resources.ingestion.ingest import IngestReport, ingest
-from rag_resources.ingestion.moved import MovedNote, find_moved
+from rag_resources.ingestion.ingest import IngestReport, MovedNote, find_moved, ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.golden import questions_naming

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from rag_resources.ingestion.moved import MovedNote
+    from rag_resources.ingestion.ingest import MovedNote
     from rag_resources.ingestion.survey import Survey
     from rag_resources.languages.messages import Text
 

@@ -207,18 +207,16 @@ def check_section(section: Section, pages: Mapping[int, Page]) -> None:
             or not is_blank(section.text[last : span.start])
             or page.text[span.page_start : span.page_end] != section.text[span.start : span.end]
         ):
-            raise InvalidParameterError(
-                _(
-                    "The section {section} does not say where its characters from {start} to "
-                    "{end} are: they are not those of its page."
-                ).format(section=section.index, start=span.start, end=span.end)
-            )
+            raise _misplaced(section, span.start, span.end)
         last = span.end
     if not is_blank(section.text[last:]):
-        end = len(section.text)
-        raise InvalidParameterError(
-            _(
-                "The section {section} does not say where its characters from {start} to {end} "
-                "are: they are not those of its page."
-            ).format(section=section.index, start=last, end=end)
-        )
+        raise _misplaced(section, last, len(section.text))
+
+
+def _misplaced(section: Section, start: int, end: int) -> InvalidParameterError:
+    return InvalidParameterError(
+        _(
+            "The section {section} does not say where its characters from {start} to {end} are: "
+            "they are not those of its page."
+        ).format(section=section.index, start=start, end=end)
+    )

@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, BinaryIO
 
 from rag_resources.core.errors import InvalidSourceError, RagError
@@ -82,7 +82,7 @@ def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None
     """Send the text in boxes of a PDF file, or a picture of a page with boxes."""
     from rag_resources.documents.pdf_places import PdfFile
 
-    with PdfFile(file) as pdf:
+    with closing(PdfFile(file)) as pdf:
         if job == PICTURE:
             png = pdf.picture(requests["page"], [Box(*box) for box in requests["boxes"]])
             _send(pipe, {"png": base64.b64encode(png).decode()})

@@ -18,12 +18,12 @@ from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.hyphenation import Vocabulary
 from rag_resources.documents.pdf_page import (
     content_of,
+    damaged_page,
     open_pdf,
     read_page,
     text_of,
 )
 from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
-from rag_resources.languages.messages import _
 
 _HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
 """PDFium's marks for a hyphen at the end of a line, which differ between versions."""
@@ -60,10 +60,7 @@ class PdfReader:
             except pdfium.PdfiumError:
                 yield PageFailure(
                     number,
-                    _(
-                        "Page {number} of the PDF cannot be read: it is damaged. The others are "
-                        "read."
-                    ).format(number=number),
+                    damaged_page(number),
                 )
                 continue
             try:
@@ -95,9 +92,7 @@ class PdfReader:
             # A damaged page can hold any number, such as a size of 10^300.
             return PageFailure(
                 number,
-                _(
-                    "Page {number} of the PDF cannot be read: it is damaged. The others are read."
-                ).format(number=number),
+                damaged_page(number),
             )
         return read
 

@@ -214,3 +214,10 @@ def open_pdf(file: BinaryIO) -> pdfium.PdfDocument:
         document.close()
         raise InvalidSourceError(_("The PDF has no pages."))
     return document
+
+
+def damaged_page(number: int) -> str:
+    """Say that a page cannot be read."""
+    return _("Page {number} of the PDF cannot be read: it is damaged. The others are read.").format(
+        number=number
+    )

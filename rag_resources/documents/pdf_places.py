@@ -8,8 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import pypdfium2 as pdfium
 from PIL import ImageDraw
@@ -19,9 +18,8 @@ from rag_resources.core.hyphenation import HYPHENS
 from rag_resources.core.places import Box
 from rag_resources.documents.pdf_cells import in_reading_order
 from rag_resources.documents.pdf_geometry import turned
-from rag_resources.documents.pdf_page import PageContent, content_of, moved, open_pdf
+from rag_resources.documents.pdf_page import PageContent, content_of, damaged_page, moved, open_pdf
 from rag_resources.documents.pdf_words import Word
-from rag_resources.languages.messages import _
 
 DOTS_PER_INCH = 110
 """Resolution of pictures: body text can be read, and a page takes some 100 kB."""
@@ -48,17 +46,6 @@ class PdfFile:
     def __init__(self, file: BinaryIO) -> None:
         self._document = open_pdf(file)
         self._read: tuple[int, PageContent] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the memory of the file."""
@@ -115,11 +102,7 @@ class PdfFile:
         if 1 <= number <= len(self._document):
             with suppress(pdfium.PdfiumError):
                 return self._document[number - 1]
-        raise InvalidSourceError(
-            _(
-                "Page {number} of the PDF cannot be read: it is damaged. The others are read."
-            ).format(number=number)
-        )
+        raise InvalidSourceError(damaged_page(number))
 
     def _content(self, number: int) -> PageContent:
         if self._read is None or self._read[0] != number:

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,9 +12,11 @@ from typing import TypeVar
 
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
-from rag_resources.ingestion.moved import MovedNote
+from rag_resources.ingestion.markdown import read_markdown
+from rag_resources.ingestion.sources import READERS
 from rag_resources.languages.messages import Text, _
 from rag_resources.store.notes import (
+    OutsideNotes,
     Upsert,
     creation_times,
     names_in_source,
@@ -34,7 +37,23 @@ NAMED_REJECTIONS = 1_000
 SHOWN_ABSENT = 5
 """Most notes that are named when notes are absent."""
 
+_SUFFIXES = frozenset(suffix for suffix, reader in READERS.items() if reader is read_markdown)
+"""Of files that are one note, named by its path without the suffix."""
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MovedNote:
+    """A stored note without a file, and the note of a file with the same content.
+
+    Attributes:
+        before: External id of the first.
+        now: External id of the second.
+    """
+
+    before: str
+    now: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,3 +342,40 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
+
+
+def find_moved(twins: Sequence[Sequence[str]], folder: Path) -> list[MovedNote]:
+    """Return the notes whose file is gone while another file has their content.
+
+    Args:
+        twins: External ids of notes with one content, group by group.
+        folder: The source of the notes.
+    """
+    moved = []
+    for names in twins:
+        there = [name for name in names if _has_file(folder, name)]
+        moved += [MovedNote(name, there[0]) for name in names if there and name not in there]
+    return moved
+
+
+def _has_file(folder: Path, name: str) -> bool:
+    wanted = folder / name
+    with suppress(OSError):
+        return any(
+            path.stem == wanted.name and path.suffix.lower() in _SUFFIXES
+            for path in wanted.parent.iterdir()
+        )
+    return False
+
+
+def outside_in_words(outside: OutsideNotes) -> Text:
+    """Say which notes no month processes."""
+    return _(
+        "Notes that no month processes: {count} ({first} … {last}). They are found, but whole: "
+        "{examples}. Correct their dates, or set FIRST_MONTH."
+    ).format(
+        count=outside.count,
+        first=f"{outside.earliest:%Y-%m-%d}",
+        last=f"{outside.latest:%Y-%m-%d}",
+        examples=", ".join(outside.examples),
+    )

@@ -5,8 +5,9 @@ Pages and sections are in `store.documents`, readings in `store.extractions`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -31,8 +32,7 @@ class Arrival(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAddress:
+class StoredAddress(NamedTuple):
     """The file last found at an address of a source.
 
     Attributes:
@@ -40,10 +40,11 @@ class StoredAddress:
         title: The document's title; `metadata` is the document's too.
     """
 
+    address: str
     document_id: UUID
     etag: str | None
     file_sha256: bytes | None
-    missing: bool
+    missing_since: datetime | None
     title: str
     metadata: Mapping[str, Any]
 
@@ -103,19 +104,8 @@ def list_addresses(
     connection: Connection, *, tenant: str, source: str, address: str | None = None
 ) -> dict[str, StoredAddress]:
     """Return the file last found at each address of a source, or at a single one."""
-    return {
-        row.address: StoredAddress(
-            row.document_id,
-            row.etag,
-            bytes(row.file_sha256) if row.file_sha256 else None,
-            row.missing_since is not None,
-            row.title,
-            row.metadata,
-        )
-        for row in queries().list_addresses(
-            connection, tenant=tenant, source=source, address=address
-        )
-    }
+    rows = queries().list_addresses(connection, tenant=tenant, source=source, address=address)
+    return {row.address: StoredAddress(*row) for row in rows}
 
 
 def find_upload(

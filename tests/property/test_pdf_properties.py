@@ -1,5 +1,6 @@
 """Properties 45 and 46 of pages: places read the same text again, and cleaning loses nothing."""
 
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_property_45_every_line_of_a_pdf_page_is_read_again_at_its_place(
             taken.add(row)
 
     file = pdf_of(draw)
-    with PdfFile(file) as opened:
+    with closing(PdfFile(file)) as opened:
         for page in read(file):
             assert isinstance(page, Page)
             left = list(page.text)

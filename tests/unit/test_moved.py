@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rag_resources.ingestion.moved import MovedNote, find_moved
+from rag_resources.ingestion.ingest import MovedNote, find_moved
 
 
 def test_a_note_whose_file_is_gone_is_named_with_the_file_that_has_its_text(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Places in PDF files: read again from the file, and drawn on a picture of the page."""
 
+from contextlib import closing
 from io import BytesIO
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_every_line_and_cell_is_read_again_at_its_place() -> None:
     (page,) = read(file)
     assert isinstance(page, Page)
 
-    with PdfFile(file) as opened:
+    with closing(PdfFile(file)) as opened:
         for block in page.blocks:
             for run in block.runs:
                 assert run.box is not None
@@ -42,7 +43,7 @@ def test_every_line_and_cell_is_read_again_at_its_place() -> None:
 
 
 def test_a_picture_shows_the_page_with_its_boxes() -> None:
-    with PdfFile(pdf_of(draw_page)) as opened:
+    with closing(PdfFile(pdf_of(draw_page))) as opened:
         plain = Image.open(BytesIO(opened.picture(1)))
         marked = Image.open(BytesIO(opened.picture(1, [Box(100, 500, 200, 600)])))
 
