@@ -11,7 +11,6 @@ from rag_resources.application import Application, open_application
 from rag_resources.application.answer_log import AnswerLog
 from rag_resources.application.documents import Documents
 from rag_resources.application.evaluations import Evaluations
-from rag_resources.application.golden import Golden
 from rag_resources.application.graph import Graph
 from rag_resources.application.indexing import Indexing
 from rag_resources.application.migration import Migration
@@ -19,6 +18,7 @@ from rag_resources.application.notes import Notes
 from rag_resources.application.serving import ServingConfiguration
 from rag_resources.application.tenants import Tenants
 from rag_resources.database.run_lock import run_guard
+from rag_resources.golden.dataset import Golden
 from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings

@@ -55,7 +55,6 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.documents import Documents
     from rag_resources.application.evaluation_requests import EvaluationRequests
     from rag_resources.application.evaluations import Evaluations
-    from rag_resources.application.golden import Golden
     from rag_resources.application.graph import Graph
     from rag_resources.application.indexing import Indexing
     from rag_resources.application.keys import Keys
@@ -63,6 +62,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
     from rag_resources.application.tenants import Tenants
+    from rag_resources.golden.dataset import Golden
 
 _log = structlog.get_logger()
 
@@ -145,7 +145,7 @@ class Application:
     @property
     def golden(self) -> "Golden":
         """The golden dataset."""
-        from rag_resources.application.golden import Golden
+        from rag_resources.golden.dataset import Golden
 
         return Golden(self.database.as_(Access.WRITER), self.settings)
 

@@ -21,8 +21,8 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParamete
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
-    from rag_resources.application.golden import Golden
     from rag_resources.core.golden import GoldenEntry
+    from rag_resources.golden.dataset import Golden
 
 ID_CHARS = 8
 """Characters shown of an id in a list: enough for thousands; `find_entry` takes any prefix."""

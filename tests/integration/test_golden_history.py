@@ -19,8 +19,9 @@ from rag_resources.core.golden_changes import GoldenVersion, Operation
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.golden.editing import update_entry
+from rag_resources.golden.dataset import Golden
 from rag_resources.golden.files import export_golden, import_golden
+from rag_resources.settings import load_settings
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.golden_review import review_drift
@@ -274,7 +275,8 @@ def test_an_edited_note_is_told_until_its_question_is_looked_at(
     (item,) = drift_of(database).edited
     assert item.notes == ("gata",)
 
-    updated = update_entry(database, str(item.entry.golden_id), {}, tenant=TENANT, origin="x")
+    golden = Golden(database, load_settings(tenant=TENANT))
+    updated = golden.update(str(item.entry.golden_id), {}, origin="x")
     assert drifted(database) == ([], [])
     assert updated.updated_at
     assert updated.updated_at > old

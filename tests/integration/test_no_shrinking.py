@@ -11,7 +11,8 @@ from rag_resources.core.errors import GateNotPassedError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.database.pool import Database
-from rag_resources.golden.editing import delete_entries, update_entry
+from rag_resources.golden.dataset import Golden
+from rag_resources.settings import load_settings
 from rag_resources.store.golden import list_golden, write_golden
 from tests.evaluated_corpus import CANDIDATE, LENIENT, Evaluated, Product
 
@@ -50,18 +51,20 @@ def missed(product: Product) -> list[GoldenEntry]:
         return [entry for entry in list_golden(connection) if "asunto4" in entry.query]
 
 
+def golden(product: Product) -> Golden:
+    return Golden(product.corpus.database, load_settings(tenant="ana"))
+
+
 def delete(product: Product, reason: str) -> None:
-    delete_entries(product.corpus.database, missed(product), origin="x", reason=reason)
+    golden(product).delete(missed(product), origin="x", reason=reason)
 
 
 def relabel(product: Product, reason: str) -> None:
     for entry in missed(product):
         note = str(product.corpus.note(4))
-        update_entry(
-            product.corpus.database,
+        golden(product).update(
             str(entry.golden_id),
             {"relevantNoteIds": [note]},
-            tenant="ana",
             origin="x",
             reason=reason,
         )
@@ -69,11 +72,9 @@ def relabel(product: Product, reason: str) -> None:
 
 def reword(product: Product, reason: str) -> None:
     for entry in missed(product):
-        update_entry(
-            product.corpus.database,
+        golden(product).update(
             str(entry.golden_id),
             {"query": f"{entry.query} {entry.golden_id}"},
-            tenant="ana",
             origin="x",
             reason=reason,
         )

@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 from rag_resources.api.bodies import GoldenBody, GoldenFile
 from rag_resources.api.identity import Caller, Reader, Writer
 from rag_resources.api.problems import ProblemError
-from rag_resources.application.golden import Golden
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.golden.dataset import Golden
 from rag_resources.languages.messages import _
 
 router = APIRouter(tags=["golden dataset"])

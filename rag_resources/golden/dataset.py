@@ -1,16 +1,18 @@
-"""Use cases of the golden dataset: files, single questions, history and review."""
+"""The golden dataset: files, which `golden.files` reads, single questions, history and review."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.golden import GoldenEntry, parse_entry
 from rag_resources.core.golden_changes import GoldenChange
 from rag_resources.core.golden_drift import GoldenDrift
-from rag_resources.database.pool import Database
-from rag_resources.golden.editing import add_entry, delete_entries, find_entry, update_entry
+from rag_resources.core.golden_places import could_name_a_note
+from rag_resources.database.pool import Connection, Database
 from rag_resources.golden.files import (
     GoldenFile,
     export_golden,
@@ -19,16 +21,45 @@ from rag_resources.golden.files import (
     read_golden,
     restore_golden,
 )
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import name_notes
 from rag_resources.store.golden import (
     BrokenEntry,
     GoldenImport,
+    delete_golden,
     find_broken,
     list_golden,
+    lock_golden,
+    present_place,
     withdrawn_golden,
+    write_golden,
 )
 from rag_resources.store.golden_review import review_drift
+from rag_resources.store.notes import find_note, note_content
+
+Fields = Mapping[str, Any]
+"""The fields of an entry, as a file gives them."""
+
+
+def find_entry(entries: Sequence[GoldenEntry], prefix: str) -> GoldenEntry:
+    """Return the only entry whose id starts with this prefix.
+
+    Raises:
+        InvalidParameterError: No entry matches, or several do.
+    """
+    found = [entry for entry in entries if str(entry.golden_id).startswith(prefix.strip().lower())]
+    if len(found) == 1:
+        return found[0]
+    message = (
+        _("{count} questions have an identifier that begins with “{prefix}”. Write more digits.")
+        if found
+        else _(
+            "No question has an identifier that begins with “{prefix}”. See them with “rag golden "
+            "list”."
+        )
+    )
+    raise InvalidParameterError(message.format(prefix=prefix, count=len(found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +159,7 @@ class Golden:
             entry = find_entry(list_golden(connection), golden_id)
             return entry, name_notes(connection, entry.relevant_note_ids)
 
-    def add(self, fields: Mapping[str, Any], *, origin: str) -> GoldenEntry:
+    def add(self, fields: Fields, *, origin: str) -> GoldenEntry:
         """Add a question.
 
         Args:
@@ -138,16 +169,21 @@ class Golden:
         Raises:
             InvalidGoldenDatasetError: The question is not valid; every problem is named.
         """
-        return add_entry(self.database, fields, tenant=self.settings.tenant, origin=origin)
+        with self.database.transaction() as connection:
+            lock_golden(connection, origin=origin)
+            return self._write(connection, fields, list_golden(connection), origin)
 
     def update(
-        self, golden_id: str, fields: Mapping[str, Any], *, origin: str, reason: str = ""
+        self, golden_id: str, fields: Fields, *, origin: str, reason: str = ""
     ) -> GoldenEntry:
-        """Change some fields of a question.
+        """Change some fields of a question; with no fields, record that it was reviewed.
+
+        Places that are not given are kept at their present position in the notes. Those in notes
+        that are no longer relevant are dropped. A lost place must be given again.
 
         Args:
             golden_id: Its id or the beginning of it.
-            fields: As for `add`; without any, the question is confirmed as right.
+            fields: As for `add`.
             origin: As for `add`.
             reason: Why, for the history; without one the question as it was stays asked until the
                 next promotion.
@@ -155,18 +191,24 @@ class Golden:
         Raises:
             RagError: No question has such an id, or it would not be valid.
         """
-        return update_entry(
-            self.database,
-            golden_id,
-            fields,
-            tenant=self.settings.tenant,
-            origin=origin,
-            reason=reason,
-        )
+        with self.database.transaction() as connection:
+            lock_golden(connection, origin=origin)
+            entries = list_golden(connection)
+            stored = find_entry(entries, golden_id)
+            row = stored.to_json()
+            if "relevantNotes" in fields:
+                del row["relevantNoteIds"]
+            if stored.places and "places" not in fields:
+                row["places"] = self._present_places(connection, stored, fields)
+            others = [entry for entry in entries if entry is not stored]
+            row |= {"updatedAt": datetime.now(UTC).isoformat(), **fields, "id": row["id"]}
+            return self._write(connection, row, others, origin, reason)
 
     def delete(self, entries: Sequence[GoldenEntry], *, origin: str, reason: str = "") -> None:
         """Delete questions; the history keeps them. The reason is as for `update`."""
-        delete_entries(self.database, entries, origin=origin, reason=reason)
+        with self.database.transaction() as connection:
+            lock_golden(connection, origin=origin, reason=reason)
+            delete_golden(connection, entries)
 
     def withdrawn(self) -> list[GoldenEntry]:
         """Return the questions removed or changed without a reason since the last promotion."""
@@ -182,3 +224,49 @@ class Golden:
         """Return the questions that need review."""
         with self.database.snapshot() as connection:
             return review_drift(connection)
+
+    def _present_places(
+        self, connection: Connection, stored: GoldenEntry, fields: Fields
+    ) -> list[dict[str, Any]]:
+        """Return the places of a stored entry at their present position, as a file writes them."""
+        relevant = set(stored.relevant_note_ids)
+        names = fields.get("relevantNoteIds") or fields.get("relevantNotes")
+        if isinstance(names, list):
+            relevant = {
+                found
+                for name in names
+                if could_name_a_note(name)
+                and (found := find_note(connection, str(name), tenant=self.settings.tenant))
+            }
+        return [
+            present_place(connection, place).to_json()
+            for place in stored.places
+            if place.note_id in relevant
+        ]
+
+    def _write(
+        self,
+        connection: Connection,
+        row: Fields,
+        others: Sequence[GoldenEntry],
+        origin: str,
+        reason: str = "",
+    ) -> GoldenEntry:
+        """Write one entry among the others, in a transaction that has called `lock_golden`."""
+        entry = parse_entry(
+            row,
+            resolve_note=lambda name: find_note(connection, name, tenant=self.settings.tenant),
+            content_of=lambda found: note_content(connection, found),
+        )
+        for other in others:
+            if entry.folded_query == other.folded_query or entry.golden_id == other.golden_id:
+                repeated = _(
+                    "the question is already in the set ({golden_id}; capitals, accents and "
+                    "punctuation do not count)"
+                ).format(golden_id=other.golden_id)
+                raise InvalidGoldenDatasetError(
+                    _("The question is not valid; nothing was changed:"), [repeated]
+                )
+        write_golden(connection, [entry], replace=False, origin=origin, reason=reason)
+        written = {each.normalized_query: each for each in list_golden(connection)}
+        return written[entry.normalized_query]
