@@ -162,8 +162,6 @@ class Settings(BaseSettings):
             that fewer unanswerable ones get an answer.
         answer_log_text: Which texts the log of answers keeps: `none`, `question`, or `all`, which
             includes the answer's sentences.
-        answer_unsupported: What happens to a sentence of a language model that its sources do not
-            support: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         celery_broker_url: Redis of a fleet's Celery, which the instance file names by this setting.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
@@ -223,7 +221,6 @@ class Settings(BaseSettings):
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
     answer_log_text: Literal["none", "question", "all"] = "question"
-    answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     celery_broker_url: OptionalSecret = None
     chunking: ChunkingConfig = ChunkingConfig()

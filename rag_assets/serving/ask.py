@@ -129,14 +129,21 @@ def answer_markdown(asked: Asked, language: str) -> str:
         return plain(answer.notice)
     numbers = numbered(answer.sentences)
     lines = [
-        plain(rendered(own.text))
-        + "".join(f" [{numbers[each]}]" for each in own.citations)
-        + ("" if own.is_supported else " " + render(_("[unverified]"), language))
+        _block(own) + "".join(f" [{numbers[each]}]" for each in own.citations)
         for own in answer.sentences
     ]
     sources = [f"{number}. {_source(citation, language)}" for citation, number in numbers.items()]
     heading = render(_("Sources"), language)
     return "\n\n".join((*lines, f"**{heading}**", "\n".join(sources)))
+
+
+def _block(sentence: AnswerSentence) -> str:
+    """Return a sentence in bold within the block that it stands in; alone as it is."""
+    said, first = plain(rendered(sentence.text)), sentence.citations[0]
+    if not sentence.is_quotation or not (first.prefix or first.suffix):
+        return said
+    parts = (plain(rendered(first.prefix)), f"**{said}**", plain(rendered(first.suffix)))
+    return " ".join(filter(None, parts))
 
 
 def _how_sure(asked: Asked, language: str) -> str:

@@ -18,7 +18,6 @@ from rag_resources.answers.language_model import (
     MAX_ANSWER_TOKENS,
     AnswerOptions,
     LanguageModelAnswerer,
-    StoredAnswer,
     Writing,
 )
 from rag_resources.core.answers import Answer, CitedSentence
@@ -34,7 +33,6 @@ from rag_resources.core.quotation import (
 from rag_resources.core.rules import rules, word_rules
 from rag_resources.core.versions import version_of
 from rag_resources.languages.messages import Text, _
-from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, LanguageModel
 
 _log = structlog.get_logger()
@@ -139,7 +137,6 @@ def build_answerer(
     options: AnswerOptions = AnswerOptions(),  # noqa: B008 - immutable
     *,
     language: str = "es",
-    stored: Cache[StoredAnswer] | None = None,
 ) -> Answerer:
     """Return the answerer: the language model if one is configured, else one that quotes.
 
@@ -148,7 +145,6 @@ def build_answerer(
         checker: Returns the embedder of `checking.CHECK_MODEL`.
         options: How the language model's answers are made.
         language: Of the questions and of the answers.
-        stored: See `LanguageModelAnswerer`.
     """
     if language_model is None:
         return QuotationAnswerer(language)
@@ -157,7 +153,6 @@ def build_answerer(
         SupportChecker(checker, language),
         options,
         language=language,
-        stored=stored,
     )
 
 

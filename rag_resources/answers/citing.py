@@ -65,8 +65,7 @@ def cite(
     for sentence, own in zip(sentences, quoted, strict=True):
         held = tuple(found for each in own if (found := citations[each]))
         if held:
-            kind = sentence.is_supported, sentence.is_quotation
-            cited.append(AnswerSentence(sentence.text, held, *kind))
+            cited.append(AnswerSentence(sentence.text, held, sentence.is_quotation))
     return cited
 
 

@@ -1,6 +1,5 @@
 """Answers of a language model, written within a schema; each sentence is checked at once."""
 
-import hashlib
 import json
 import re
 import time
@@ -12,19 +11,17 @@ from functools import cache
 from typing import Any, Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from rag_resources.answers.checking import SupportChecker
 from rag_resources.answers.prompting import PROMPT_FORM, answer_prompt
-from rag_resources.core.answers import CONTEXT_TOKENS, Answer, CitedSentence, Source, fitted
+from rag_resources.core.answers import CONTEXT_TOKENS, Answer, CitedSentence, fitted
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.quotation import SourcePassage
-from rag_resources.core.text import Span
 from rag_resources.languages.messages import _
 from rag_resources.prompts import prompt
-from rag_resources.providers.cache import Cache
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
 from rag_resources.providers.server_models import parsed
@@ -47,12 +44,10 @@ class AnswerOptions:
 
     Attributes:
         context_tokens: Most tokens of passages that the model gets.
-        keep_unsupported: Whether a sentence without support is marked, not dropped.
         temperature: 0 for evaluations.
     """
 
     context_tokens: int = CONTEXT_TOKENS
-    keep_unsupported: bool = False
     temperature: float = 0.0
 
 
@@ -63,37 +58,10 @@ class Writing:
     Attributes:
         ending: The server's final report; None if no language model wrote the answer.
         dropped: Sentences that were left out, because their sources do not support them.
-        is_cached: Whether it came from the cache.
     """
 
     ending: Ending | None = None
     dropped: int = 0
-    is_cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """A complete answer, as it is cached."""
-
-    sentences: tuple[CitedSentence, ...]
-    writing: Writing
-
-
-_STORED = TypeAdapter(StoredAnswer)
-
-
-def stored_to_bytes(stored: StoredAnswer) -> bytes:
-    """Encode a cached answer as JSON."""
-    return _STORED.dump_json(stored)
-
-
-def stored_from_bytes(data: bytes) -> StoredAnswer:
-    """Decode what `stored_to_bytes` made.
-
-    Raises:
-        ValueError: The bytes are not a cached answer.
-    """
-    return _STORED.validate_json(data)
 
 
 class _Sentence(BaseModel):
@@ -123,7 +91,6 @@ class LanguageModelAnswerer:
         options: How answers are made.
         timeout_ms: Longest wait for an answer.
         language: Of the questions and of the answers.
-        stored: Cache of complete answers by what they were made from; None: no cache.
         current_day: The date that the model is told.
     """
 
@@ -135,7 +102,6 @@ class LanguageModelAnswerer:
         *,
         timeout_ms: float = CALL_MS,
         language: str = "es",
-        stored: Cache[StoredAnswer] | None = None,
         current_day: Callable[[], date] = today,
     ) -> None:
         self._model = language_model
@@ -143,7 +109,6 @@ class LanguageModelAnswerer:
         self._options = options
         self._timeout_ms = timeout_ms
         self._language = language
-        self._stored = stored
         self._current_day = current_day
         self._prompt = prompt("answer", language)
 
@@ -190,37 +155,6 @@ class LanguageModelAnswerer:
             today=self._current_day(),
             language=self._language,
         )
-        key = self._key(asked)
-        stored = self._stored.get(key) if self._stored else None
-        if stored:
-            yield from stored.sentences
-            on_end(replace(stored.writing, is_cached=True))
-            return
-        kept: list[CitedSentence] = []
-        found: list[Writing] = []
-        for sentence in self._written(question, asked, context, found.append):
-            kept.append(sentence)
-            yield sentence
-        writing = found[0]
-        if self._stored and not (writing.ending and writing.ending.is_cut):
-            self._stored.put(key, StoredAnswer(tuple(kept), writing))
-        on_end(writing)
-
-    def _context(self, passages: Sequence[SourcePassage]) -> list[SourcePassage]:
-        texts = fitted([own.text for own in passages], self._options.context_tokens)
-        return [replace(own, text=text) for own, text in zip(passages, texts, strict=False)]
-
-    def _key(self, asked: str) -> str:
-        parts = [self.name, self._prompt.system, asked]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def _written(
-        self,
-        question: str,
-        asked: str,
-        context: Sequence[SourcePassage],
-        on_end: Callable[[Writing], None],
-    ) -> Generator[CitedSentence, None, None]:
         shape, sentence_shape = _shapes(len(context))
         reader, endings = SentenceReader(), list[Ending]()
         texts: set[str] = set()
@@ -252,6 +186,10 @@ class LanguageModelAnswerer:
             parsed(reader.text, shape, model=self._model.name)
         on_end(Writing(ending, dropped))
 
+    def _context(self, passages: Sequence[SourcePassage]) -> list[SourcePassage]:
+        texts = fitted([own.text for own in passages], self._options.context_tokens)
+        return [replace(own, text=text) for own, text in zip(passages, texts, strict=False)]
+
     def _valid(self, item: Any, shape: type[_Sentence]) -> _Sentence:
         try:
             return shape.model_validate(item)
@@ -269,16 +207,10 @@ class LanguageModelAnswerer:
         cited = [(rank, context[rank - 1].text) for rank in dict.fromkeys(ranks)]
         sources = self._checker.support(question, text, cited)
         if not sources:
-            _log.info(
-                "sentence_not_supported",
-                model=self._model.name,
-                kept=self._options.keep_unsupported,
-            )
-            if not (self._options.keep_unsupported and cited):
-                return None
-        named = sources or tuple(Source(rank, Span(0, len(own))) for rank, own in cited)
-        first, *others = named
-        return CitedSentence(text, first.rank, first.span, tuple(others), bool(sources))
+            _log.info("sentence_not_supported", model=self._model.name)
+            return None
+        first, *others = sources
+        return CitedSentence(text, first.rank, first.span, tuple(others))
 
 
 @cache

@@ -20,7 +20,6 @@ from rag_resources.answers.citing import cite, passages_of
 from rag_resources.answers.language_model import (
     PEOPLE_TEMPERATURE,
     AnswerOptions,
-    StoredAnswer,
 )
 from rag_resources.answers.reading import QuestionReader
 from rag_resources.application.asked import AnswerMetadata, Asked
@@ -35,7 +34,6 @@ from rag_resources.core.question_reading import ImpliedKind
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.languages.messages import _
-from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.retrieval.request import check_query
@@ -52,7 +50,6 @@ class Answers:
         retrieve: `Application.retrieve`.
         language_model: Writes the answers; None for sentences of the notes.
         embedder: Returns the embedder of a model, by name.
-        stored: Cache of the language model's answers.
         judge: `Confidences.judge_answer`.
         log: Called with each whole answer and its language; neither waits nor fails.
     """
@@ -62,7 +59,6 @@ class Answers:
     retrieve: Callable[..., Answered]
     language_model: LanguageModel | None
     embedder: Callable[[str], Embedder]
-    stored: Cache[StoredAnswer]
     judge: Callable[..., AnswerJudgement]
     log: Callable[[Asked, str], None]
 
@@ -197,13 +193,8 @@ class Answers:
         return build_answerer(
             self.language_model,
             lambda: self.embedder(CHECK_MODEL),
-            AnswerOptions(
-                self.settings.answer_context_tokens,
-                self.settings.answer_unsupported == "mark",
-                PEOPLE_TEMPERATURE,
-            ),
+            AnswerOptions(self.settings.answer_context_tokens, PEOPLE_TEMPERATURE),
             language=language,
-            stored=self.stored,
         )
 
     def _cited(
@@ -249,7 +240,6 @@ class Answers:
             mean_similarity=fmean(scores) if scores else None,
             stages={**response.stages, **stages},
             dropped=telling.writing.dropped,
-            is_cached=telling.writing.is_cached,
         )
         return Asked(
             CitedAnswer(question, tuple(sentences), telling.answerer, notice),

@@ -26,7 +26,6 @@ class AnswerMetadata:
         stages: Milliseconds by stage, of the retrieval and of the answer: `first_sentence` and
             `answer`, both since the retrieval ended.
         dropped: Sentences that were left out, because their sources do not support them.
-        is_cached: Whether the model had written the same answer before.
     """
 
     model: str | None = None
@@ -35,7 +34,6 @@ class AnswerMetadata:
     mean_similarity: float | None = None
     stages: dict[str, float] = field(default_factory=dict)
     dropped: int = 0
-    is_cached: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""
@@ -49,7 +47,6 @@ class AnswerMetadata:
             "meanSimilarity": self.mean_similarity,
             "stages": self.stages,
             "droppedSentences": self.dropped,
-            "cachedAnswer": self.is_cached,
         }
 
 

@@ -11,9 +11,6 @@ import structlog
 
 from rag_resources.answers.language_model import (
     AnswerOptions,
-    StoredAnswer,
-    stored_from_bytes,
-    stored_to_bytes,
 )
 from rag_resources.application.chosen import Chosen, Switch
 from rag_resources.application.confidence import Confidences
@@ -38,11 +35,11 @@ from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
 from rag_resources.evaluation.judging import Judging, build_judging
 from rag_resources.languages.messages import Text, _
-from rag_resources.providers.cache import EMBEDDINGS, WRITTEN_ANSWERS, Cache, MemoryCache
+from rag_resources.providers.cache import EMBEDDINGS, Cache, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
-from rag_resources.retrieval.cache import Caches, build_cache, build_caches
+from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k, check_words
 from rag_resources.retrieval.unmet_filters import unmet_filters
@@ -130,7 +127,6 @@ class Application:
             self.retrieve,
             self.language_model,
             embedder=self.embedder,
-            stored=self.written_answers,
             judge=self.confidences.judge_answer,
             log=self.answer_log.record,
         )
@@ -241,21 +237,7 @@ class Application:
             embedder=self.embedder,
             language_model=self.language_model,
             language=self.settings.answer_language,
-            options=AnswerOptions(
-                self.settings.answer_context_tokens, self.settings.answer_unsupported == "mark"
-            ),
-        )
-
-    @cached_property
-    def written_answers(self) -> Cache[StoredAnswer]:
-        """The cache of the language model's answers, in this process or in Redis."""
-        url = self.settings.redis_url
-        return build_cache(
-            "written-answers",
-            WRITTEN_ANSWERS,
-            redis_url=url.get_secret_value() if url else None,
-            encode=stored_to_bytes,
-            decode=stored_from_bytes,
+            options=AnswerOptions(self.settings.answer_context_tokens),
         )
 
     @cached_property

@@ -222,8 +222,7 @@ class _Page:
         marks = " ".join(
             str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
         )
-        doubt = "" if sentence.is_supported else " " + told(_("[unverified]"))
-        say(f"{clean(sentence.marked)} {marks}{doubt}")
+        say(f"{clean(sentence.marked)} {marks}")
         sys.stdout.flush()
 
 

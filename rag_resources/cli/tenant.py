@@ -123,8 +123,6 @@ def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete everything of a tenant after confirmation by a person, and report it."""
-    from rag_resources.providers.cache import WRITTEN_ANSWERS
-
     with application() as opened:
         tenant = opened.tenants.find(name)
         if not (yes or _confirmed(tenant)):
@@ -151,12 +149,7 @@ def delete(
                 "{name} once its database answers."
             ).format(name=name)
         )
-    note(
-        _(
-            "What is left in caches expires within {hours} h. The notes in their source folder "
-            "and backups are not touched."
-        ).format(hours=int(WRITTEN_ANSWERS.lifetime_s // 3_600))
-    )
+    note(_("The notes in their source folder and backups are not touched."))
 
 
 def _confirmed(tenant: "ListedTenant") -> bool:

@@ -25,8 +25,7 @@ from rag_resources.core.types import RetrievalResult
 CITATION_PRECISION = "citation_precision"
 CITATION_RECALL = "citation_recall"
 FIRST_CITATION = "first_citation"
-SUPPORT = "support"
-ANSWER_METRICS = (CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION, SUPPORT)
+ANSWER_METRICS = (CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION)
 
 Citations = tuple[tuple[NoteRange, ...], ...]
 """The ranges that each sentence of an answer cites, in reading order."""

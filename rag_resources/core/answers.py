@@ -37,8 +37,6 @@ class CitedSentence:
         rank: Rank of the passage, from 1.
         span: The range in the passage that supports it; for a copied sentence, the sentence.
         further: Further ranges that support it.
-        is_supported: Whether its sources were found to support it; if not, they are the passages
-            that the language model named.
         is_quotation: Whether it was copied, and is shown with the block it stands in.
     """
 
@@ -46,7 +44,6 @@ class CitedSentence:
     rank: int
     span: Span
     further: tuple[Source, ...] = ()
-    is_supported: bool = True
     is_quotation: bool = False
 
     @property

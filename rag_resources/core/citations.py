@@ -77,13 +77,11 @@ class AnswerSentence:
     """A sentence of an answer with its citations, at least one.
 
     Attributes:
-        is_supported: Whether the cited ranges were found to support it.
         is_quotation: Whether it was copied from the note.
     """
 
     text: str
     citations: tuple[Citation, ...]
-    is_supported: bool = True
     is_quotation: bool = False
 
     @property
@@ -99,7 +97,7 @@ class AnswerSentence:
         return {
             "text": self.text,
             "citations": [own.to_json() for own in self.citations],
-            "supported": self.is_supported,
+            "quotation": self.is_quotation,
         }
 
 

@@ -12,7 +12,6 @@ from rag_resources.answers.answerers import QuotationAnswerer, quotation_weights
 from rag_resources.answers.citing import passages_of
 from rag_resources.core.answer_metrics import (
     FIRST_CITATION,
-    SUPPORT,
     AnswerSummary,
     Citations,
     EvaluatedAnswer,
@@ -149,9 +148,7 @@ def _evaluated(
     if not citations:
         return EvaluatedAnswer((), {})
     targets = golden_ranges(outcome.golden.relevant_note_ids, outcome.places)
-    supported = [sentence.is_supported for sentence in answer.sentences]
-    metrics = citation_metrics(citations, targets)
-    return EvaluatedAnswer(citations, {**metrics, SUPPORT: sum(supported) / len(supported)})
+    return EvaluatedAnswer(citations, citation_metrics(citations, targets))
 
 
 def _key(outcome: QueryOutcome) -> UUID:

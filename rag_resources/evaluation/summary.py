@@ -7,7 +7,6 @@ from rag_resources.core.answer_metrics import (
     CITATION_PRECISION,
     CITATION_RECALL,
     FIRST_CITATION,
-    SUPPORT,
     AnswerFigures,
 )
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
@@ -109,7 +108,6 @@ ANSWER_METRIC_WORDS = {
     CITATION_PRECISION: _("Citation precision"),
     CITATION_RECALL: _("Citation recall"),
     FIRST_CITATION: _("First citation right"),
-    SUPPORT: _("Supported sentences"),
 }
 
 _GROUP_WORDS = {

@@ -30,7 +30,6 @@ class Limits:
 
 ANSWERS = Limits(entries=1_000, lifetime_s=5 * 60)
 EMBEDDINGS = Limits(entries=10_000, lifetime_s=60 * 60)
-WRITTEN_ANSWERS = Limits(entries=1_000, lifetime_s=6 * 60 * 60)
 CONTEXTS = Limits(entries=5_000, lifetime_s=2 * 60 * 60)
 
 

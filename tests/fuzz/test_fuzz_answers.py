@@ -146,9 +146,7 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
         lambda: transformer.refined(by_rules, TransformationConfig(), deadline=soon()),
         lambda: LanguageModelReranker(chat, 2).score(QUESTION, PASSAGES, deadline=soon()),
         lambda: LanguageModelJudge(chat).judge(QUESTION, "El ascensor no funciona.", PASSAGES),
-        lambda: answerer_of(chat, keep_unsupported=True).answer(
-            QUESTION, [SourcePassage(own) for own in PASSAGES]
-        ),
+        lambda: answerer_of(chat).answer(QUESTION, [SourcePassage(own) for own in PASSAGES]),
     ]
     expanded, scores, judgement, answer = (outcome(each) for each in asked)  # type: ignore[arg-type]
     written = getattr(expanded, "hypothetical_answer", None)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rag_resources.answers.language_model import StoredAnswer
 from rag_resources.application.answers import Answers, Asked
 from rag_resources.application.confidence import Confidences
 from rag_resources.application.wiring import Answered
@@ -20,7 +19,6 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.calibration import read_calibration, train_calibration
 from rag_resources.golden.files import read_unanswerable
 from rag_resources.languages.messages import _
-from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents
 from tests.evaluated_corpus import SETTINGS, Evaluated
@@ -148,14 +146,12 @@ def test_a_language_model_is_not_asked_what_is_not_answered(
     pipeline = corpus.pipeline()
     calibrated(corpus, unanswerable)
     model = ScriptedModel(reply(("La nota 40 habla de asunto40, o eso parece.", [1])))
-    stored: MemoryCache[StoredAnswer] = MemoryCache(WRITTEN_ANSWERS)
     answers = Answers(
         corpus.database,
         settings,
         lambda query, **_: Answered("x", pipeline.retrieve(query, CONFIG), CONFIG),
         model,
         embedder=lambda _: corpus.embedder,
-        stored=stored,
         judge=Confidences(corpus.database, settings, pipeline=lambda: pipeline).judge_answer,
         log=lambda _asked, _language: None,
     )

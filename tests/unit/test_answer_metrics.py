@@ -75,8 +75,8 @@ def test_without_places_a_relevant_note_is_right_wherever_it_is_cited() -> None:
 def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
     cited = ((NoteRange(ONE, 0, 1),),)
     answers = {
-        "right": EvaluatedAnswer(cited, {"citation_precision": 1.0, "support": 1.0}),
-        "wrong": EvaluatedAnswer(cited, {"citation_precision": 0.0, "support": 1.0}),
+        "right": EvaluatedAnswer(cited, {"citation_precision": 1.0, "citation_recall": 1.0}),
+        "wrong": EvaluatedAnswer(cited, {"citation_precision": 0.0, "citation_recall": 1.0}),
         "silent": EvaluatedAnswer((), {}),
         "failed": EvaluatedAnswer(None, {}),
     }
@@ -84,9 +84,9 @@ def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
     assert (figures.questions, figures.answered, figures.failed) == (4, 2, 1)
     assert figures.metrics["citation_precision"].mean == 0.5
     # Wilson, 2 of 2: 2 / (2 + 1.96²).
-    support = figures.metrics["support"]
-    assert (support.mean, support.high) == (1, 1)
-    assert support.low == pytest.approx(0.3424, abs=1e-4)
+    recall = figures.metrics["citation_recall"]
+    assert (recall.mean, recall.high) == (1, 1)
+    assert recall.low == pytest.approx(0.3424, abs=1e-4)
     assert (figures.silence, figures.misses, figures.citation) == (None, None, None)
     nothing = summarize_answers("x", {"silent": answers["silent"]}, None, allowed_misses=0.1)
     assert nothing.figures.metrics == {}

@@ -72,15 +72,17 @@ export class Turn {
     else this.problem(data.error);
   }
 
-  sentence({ text, citations, supported }) {
+  sentence({ text, citations, quotation }) {
     if (this.state.firstChild.nextSibling.data !== _("Answering…")) this.state.firstChild.nextSibling.data = _("Answering…");
     this.sentences.push(text);
     const said = withoutMarks(text);
     const marks = citations.map((citation) => make("sup", {}, this.mark(citation)));
-    const doubt = supported ? null : make("em", { className: "doubt" }, ` ${_("[unverified]")}`);
     const last = said.search(/\S+$/u); // The marks stay on the line of the last word.
-    const kept = make("span", { className: "kept" }, said.slice(last), doubt, ...marks);
-    this.answer.append(make("span", { className: "sentence" }, said.slice(0, last), kept), " ");
+    const kept = make("span", { className: "kept" }, said.slice(last), ...marks);
+    const { prefix, suffix } = quotation ? citations[0] : {};
+    const around = (shown) => shown && make("span", { className: "around" }, `${withoutMarks(shown)} `);
+    const tag = prefix || suffix ? "mark" : "span";
+    this.answer.append(around(prefix) || "", make(tag, { className: "sentence" }, said.slice(0, last), kept), " ", around(suffix) || "");
   }
 
   mark(citation) {
