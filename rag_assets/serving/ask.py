@@ -38,12 +38,6 @@ class AskConfig(RetrieveConfig):
             "Disregard a condition that the question names, such as “in 2025”; repeatable."
         ),
     )
-    literal: bool = Field(
-        default=False,
-        description=_(
-            "Search the question as it is: without conditions, abbreviations or conversation."
-        ),
-    )
 
 
 @dg.op(
@@ -70,7 +64,6 @@ def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagR
             language=language,
             conversation=config.conversation,
             ignored=config.ignored,
-            literal=config.literal,
         )
         with closing(events):
             for event in events:
@@ -107,13 +100,12 @@ def ask_job() -> None:
 def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
     """Return an answer with its sources for people to read, and its cost."""
     response, metadata = asked.retrieval.response, asked.metadata
-    read = asked.reading.told if asked.reading else ()
     return labelled(
         {
             "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
             "answerer": asked.answer.answerer,
             "confidence": _how_sure(asked, language) or "–",
-            "reading": "\n".join(render(each, language) for each in read) or "–",
+            "reading": "\n".join(render(each, language) for each in asked.reading.told) or "–",
             "messages": "\n".join(response.messages) or "–",
             "passages": len(response.results),
             **stage_times(metadata.stages),

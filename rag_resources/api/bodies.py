@@ -157,20 +157,17 @@ class AnswerRequest(Search):
     Attributes:
         conversation: The questions before, as they were searched, oldest first.
         ignored: Conditions that the question implies and that were revoked, by their text.
-        literal: Whether the question is searched as it is, without what it implies.
     """
 
     stream: StrictBool = False
     conversation: tuple[Question, ...] = Field((), max_length=MOST_TURNS)
     ignored: Ignored = ()
-    literal: StrictBool = False
 
     def reading(self) -> dict[str, Any]:
         """Return how the question is to be read, as `Answers.stream` takes it."""
         return {
             "conversation": self.conversation,
             "ignored": self.ignored,
-            "literal": self.literal,
         }
 
 
@@ -229,7 +226,7 @@ class ChatRequest(Body):
     """A conversation in OpenAI's form; what does not apply here, as `temperature`, is ignored.
 
     Attributes:
-        ignored: As of `AnswerRequest`, beside OpenAI's fields; likewise `literal`.
+        ignored: As of `AnswerRequest`, beside OpenAI's fields.
     """
 
     model_config = ConfigDict(extra="ignore", alias_generator=None)
@@ -239,7 +236,6 @@ class ChatRequest(Body):
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     ignored: Ignored = ()
-    literal: StrictBool = False
 
 
 class EmbeddingsRequest(Body):

@@ -139,8 +139,7 @@ def _explanations(asked: Asked, language: str) -> list[str]:
     told: list[str] = [*response.messages]
     if asked.interruption:
         told.append(asked.interruption)
-    if asked.reading:
-        told += asked.reading.notes
+    told += asked.reading.notes
     told += left_out_in_words(response.degraded)
     if asked.metadata.dropped:
         told.append(

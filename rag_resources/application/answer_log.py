@@ -185,7 +185,7 @@ def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedA
         else None,
         searched=_searched_instead(asked, kept),
         filters={"implied": [own.to_json() for own in asked.reading.implied]}
-        if asked.reading and asked.reading.implied and kept is not KeptText.NONE
+        if asked.reading.implied and kept is not KeptText.NONE
         else {},
         intent=_intent(asked),
         config_hash=retrieved.config.config_hash if retrieved.config else None,
@@ -209,7 +209,7 @@ def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedA
 
 def _searched_instead(asked: Asked, kept: KeptText) -> str | None:
     reading = asked.reading
-    if reading is None or reading.searched == reading.question or kept is KeptText.NONE:
+    if reading.searched == reading.question or kept is KeptText.NONE:
         return None
     return storable(reading.searched)
 

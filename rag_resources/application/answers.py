@@ -75,7 +75,6 @@ class Answers:
         language: str | None = None,
         conversation: Sequence[str] = (),
         ignored: Collection[str] = (),
-        literal: bool = False,
         **search: Any,
     ) -> Generator[AnswerSentence | Asked, None, None]:
         """Answer a question sentence by sentence; each is checked and cites the notes.
@@ -87,8 +86,6 @@ class Answers:
             language: Of the question and of the answer; None uses the settings'.
             conversation: The earlier questions, as they were searched, oldest first.
             ignored: Conditions that the question implies and that were revoked, by their text.
-            literal: Whether the question is searched exactly as written: without implied
-                conditions, and without the conversation.
             search: The other arguments of `retrieve`; its filters always hold.
 
         Yields:
@@ -101,17 +98,14 @@ class Answers:
         check_query(question)
         told_in = self.settings.answer_language if language is None else language
         search = {**search, "language": language}
-        if literal:
-            found = Searched(None, self.retrieve(question, **search), search)
-        else:
-            reading = QuestionReader(self.database, self.language_model).read(
-                question,
-                language=told_in,
-                turns=conversation,
-                filters=search.get("filters"),
-                ignored=ignored,
-            )
-            found = search_as_read(reading, self.retrieve, search)
+        reading = QuestionReader(self.database, self.language_model).read(
+            question,
+            language=told_in,
+            turns=conversation,
+            filters=search.get("filters"),
+            ignored=ignored,
+        )
+        found = search_as_read(reading, self.retrieve, search)
         yield from self._answered(question, found, told_in)
 
     def _answered(
@@ -120,8 +114,8 @@ class Answers:
         """Answer from the retrieved passages; yields as `stream` does."""
         response = searched.retrieved.response
         reading = searched.reading
-        focus = reading.focus if reading else question
-        asks = reading.searched if reading and self.language_model else focus
+        focus = reading.focus
+        asks = reading.searched if self.language_model else focus
         started = time.monotonic()
         judged = self._judged(focus, searched, language)
         is_silent = judged is not None and judged.silence.is_silent
@@ -221,7 +215,7 @@ class Answers:
             if sentences
             else _("I found no relevant information in your notes about this question.")
         )
-        implied = searched.reading.implied if searched.reading else ()
+        implied = searched.reading.implied
         period = next((own for own in implied if own.kind is ImpliedKind.PERIOD), None)
         if period and response.results and not sentences:
             nearest = ", ".join(dict.fromkeys(own.title for own in response.results[:3]))
@@ -244,9 +238,9 @@ class Answers:
         return Asked(
             CitedAnswer(question, tuple(sentences), telling.answerer, notice),
             replace(searched.retrieved, response=response),
+            searched.reading,
             metadata,
             telling.interruption,
-            reading=searched.reading,
         )
 
 

@@ -58,17 +58,17 @@ class Asked:
         interruption: Why the answer ends early, and what was kept; None if it is complete.
         confidence: The confidence that it is right; None if nothing was found.
         silence: Whether the answer was withheld; None if nothing was found.
-        reading: How the question was read; None if it was searched as it is.
+        reading: How the question was read.
         answer_id: Its id in the log, to which feedback refers.
     """
 
     answer: CitedAnswer
     retrieval: "Answered"
+    reading: Reading
     metadata: AnswerMetadata = field(default_factory=AnswerMetadata)
     interruption: str | None = None
     confidence: Confidence | None = None
     silence: Silence | None = None
-    reading: Reading | None = None
     answer_id: UUID = field(default_factory=uuid4)
 
     @property
@@ -96,7 +96,7 @@ class Asked:
             interruption=None if self.interruption is None else render(self.interruption),
             confidence=self.confidence.reworded(render) if self.confidence else None,
             silence=self.silence.reworded(render) if self.silence else None,
-            reading=self.reading.reworded(render) if self.reading else None,
+            reading=self.reading.reworded(render),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Asked:
                 },
                 "confidence": self.confidence.to_json() if self.confidence else None,
                 "silence": self.silence.to_json() if self.silence else None,
-                "reading": self.reading.to_json() if self.reading else None,
+                "reading": self.reading.to_json(),
                 "error": self.error,
             }
         )

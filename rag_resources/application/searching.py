@@ -20,12 +20,12 @@ class Searched:
     """A question with its result.
 
     Attributes:
-        reading: The reading that was searched in the end; None if the question was searched as is.
+        reading: The reading that was searched in the end.
         files: The results in each file, if the question names several.
         search: The arguments of the retrieval.
     """
 
-    reading: Reading | None
+    reading: Reading
     retrieved: "Answered"
     search: dict[str, Any]
     files: tuple[tuple[RetrievalResult, ...], ...] = ()

@@ -81,15 +81,6 @@ def ask(
             help=_("Disregard a condition that the question names, such as “in 2025”; repeatable."),
         ),
     ] = None,
-    literal: Annotated[
-        bool,
-        typer.Option(
-            "--literal",
-            help=_(
-                "Search the question as it is: without conditions, abbreviations or conversation."
-            ),
-        ),
-    ] = False,
     as_json: JsonOption = False,
     stream: Annotated[
         bool | None,
@@ -111,7 +102,7 @@ def ask(
         changed=changed,
         top_k=top_k,
         language=language,
-        has_words=literal,
+        has_words=False,
         source=source,
         tag=tag,
         notes=notes,
@@ -125,7 +116,6 @@ def ask(
         reading = {
             "conversation": _turns(app, after),
             "ignored": tuple(ignored or ()),
-            "literal": literal,
         }
         asked = page.fill(app, search, reading).reworded(told)
     response = asked.retrieval.response
@@ -236,8 +226,6 @@ def _say_how_sure(asked: "Asked") -> None:
 def _say_reading(asked: "Asked") -> None:
     """Write on stderr what was searched besides or instead of the question."""
     reading = asked.reading
-    if reading is None:
-        return
     if reading.searched != reading.question:
         note(_("Searched: “{searched}”").format(searched=clean(reading.searched)))
     for own in reading.implied:

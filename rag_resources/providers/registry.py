@@ -1,6 +1,6 @@
 """The models that the product knows, and one shared object for each."""
 
-import threading
+from functools import cache
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.model_names import (
@@ -19,19 +19,15 @@ from rag_resources.providers.ollama import DEFAULT_HOST, OllamaChat, OllamaEmbed
 from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Prefixes
 
-_OLLAMA = "ollama:"
-_OPENAI = "openai:"
-
-_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in PREFIXES}
-_OPENAI_BY_SHORT_NAME = {
-    short_name("openai", model): model
-    for model in ("text-embedding-3-small", "text-embedding-3-large", *PREFIXES)
+_BY_SHORT_NAME = {
+    short_name(provider, model): (provider, model)
+    for provider, models in (
+        ("ollama", PREFIXES),
+        ("openai", ("text-embedding-3-small", "text-embedding-3-large", *PREFIXES)),
+    )
+    for model in models
 }
 THIS_MACHINE = Servers()
-
-_lock = threading.Lock()
-_embedders: dict[tuple[str, Servers], Embedder] = {}
-_language_models: dict[tuple[str, Servers], LanguageModel] = {}
 
 
 def build_embedder(name: str, servers: Servers = THIS_MACHINE) -> Embedder:
@@ -49,29 +45,42 @@ def build_embedder(name: str, servers: Servers = THIS_MACHINE) -> Embedder:
     Raises:
         InvalidParameterError: The name is none of these, or its server's address is missing.
     """
-    ollama, openai = _ollama_model(name), _openai_model(name)
-    if ollama:
-        key = (f"{_OLLAMA}{ollama}", Servers(servers.ollama_host))
-    elif openai:
-        key = (f"{_OPENAI}{openai}", servers)
-    else:
-        key = (name, THIS_MACHINE)
-    with _lock:
-        if key not in _embedders:
-            if ollama:
-                _embedders[key] = OllamaEmbedder(
-                    ollama, host=servers.ollama_host or DEFAULT_HOST, prefixes=_prefixes(ollama)
-                )
-            elif openai:
-                _embedders[key] = OpenAIEmbedder(
-                    openai,
-                    base_url=_openai_address(servers),
-                    api_key=servers.openai_api_key,
-                    prefixes=_prefixes(openai),
-                )
-            else:
-                _embedders[key] = _build_embedded(name)
-        return _embedders[key]
+    named = language_model(name) or _BY_SHORT_NAME.get(name)
+    if not named and name.startswith(OPENAI_SHORT) and name != OPENAI_SHORT:
+        named = "openai", name.removeprefix(OPENAI_SHORT)
+    if not named:
+        return _embedded(name)
+    provider, model = named
+    if provider == "ollama":
+        servers = Servers(servers.ollama_host)  # No other address matters.
+    return _embedder_of_server(provider, model, servers)
+
+
+@cache
+def _embedded(name: str) -> Embedder:
+    if name == "e5_small":
+        return E5Embedder()
+    if name == "use_multilingual":
+        return USEEmbedder()
+    raise InvalidParameterError(
+        _("Unknown embedding model: “{name}”. Available models: {known}").format(
+            name=name, known=MODEL_CHOICES
+        ),
+        name=name,
+    )
+
+
+@cache
+def _embedder_of_server(provider: str, model: str, servers: Servers) -> Embedder:
+    prefixes = Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
+    if provider == "ollama":
+        return OllamaEmbedder(model, host=servers.ollama_host or DEFAULT_HOST, prefixes=prefixes)
+    return OpenAIEmbedder(
+        model,
+        base_url=_openai_address(servers),
+        api_key=servers.openai_api_key,
+        prefixes=prefixes,
+    )
 
 
 def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> LanguageModel | None:
@@ -97,37 +106,19 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
             ).format(name=name),
             name=name,
         )
-    provider, model = named
-    key = (f"{provider}:{model}", servers)
-    with _lock:
-        if key not in _language_models:
-            if key[0].startswith(_OLLAMA):
-                host = servers.ollama_host or DEFAULT_HOST
-                _language_models[key] = OllamaChat(model, host=host)
-            else:
-                _language_models[key] = OpenAIChat(
-                    model, base_url=_openai_address(servers), api_key=servers.openai_api_key
-                )
-        return _language_models[key]
+    return _language_model(*named, servers)
+
+
+@cache
+def _language_model(provider: str, model: str, servers: Servers) -> LanguageModel:
+    if provider == "ollama":
+        return OllamaChat(model, host=servers.ollama_host or DEFAULT_HOST)
+    return OpenAIChat(model, base_url=_openai_address(servers), api_key=servers.openai_api_key)
 
 
 def embedded_runtime(name: str) -> str | None:
     """What computes a model on this machine; None if it is not one of the embedded ones."""
     return build_embedder(name).runtime if name in EMBEDDED_MODELS else None
-
-
-def _ollama_model(name: str) -> str | None:
-    if name.startswith(_OLLAMA):
-        return name.removeprefix(_OLLAMA).strip() or None
-    return _OLLAMA_BY_SHORT_NAME.get(name)
-
-
-def _openai_model(name: str) -> str | None:
-    if name.startswith(_OPENAI):
-        return name.removeprefix(_OPENAI).strip() or None
-    if name.startswith(OPENAI_SHORT):
-        return _OPENAI_BY_SHORT_NAME.get(name, name.removeprefix(OPENAI_SHORT)) or None
-    return None
 
 
 def _openai_address(servers: Servers) -> str:
@@ -144,20 +135,3 @@ def _openai_address(servers: Servers) -> str:
             )
         )
     return servers.openai_base_url
-
-
-def _prefixes(model: str) -> Prefixes:
-    return Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
-
-
-def _build_embedded(name: str) -> Embedder:
-    if name == "e5_small":
-        return E5Embedder()
-    if name == "use_multilingual":
-        return USEEmbedder()
-    raise InvalidParameterError(
-        _("Unknown embedding model: “{name}”. Available models: {known}").format(
-            name=name, known=MODEL_CHOICES
-        ),
-        name=name,
-    )

@@ -86,7 +86,6 @@ async def chat(request: Request, caller: Reader, body: ChatRequest) -> Response:
     reading: dict[str, Any] = {
         "conversation": _turns(body.messages[:-1]),
         "ignored": body.ignored,
-        "literal": body.literal,
     }
     language = request.app.state.settings.answer_language
 
@@ -183,7 +182,7 @@ def _ending(asked: Asked, language: str) -> str:
     """Return the sources of an answer, or the reason for none; then what was searched."""
     answer = asked.answer
     said = "".join(_sources(answer)) if answer.found else render(answer.notice, language)
-    told = [render(each, language) for each in asked.reading.told] if asked.reading else []
+    told = [render(each, language) for each in asked.reading.told]
     return "\n\n".join((said, *told))
 
 
@@ -197,10 +196,8 @@ def _usage(asked: Asked) -> dict[str, int]:
     }
 
 
-def _reading(asked: Asked, language: str) -> dict[str, Any] | None:
-    """Return how the question was read; None if it was searched as it is."""
-    if asked.reading is None:
-        return None
+def _reading(asked: Asked, language: str) -> dict[str, Any]:
+    """Return how the question was read."""
     return asked.reading.reworded(lambda text: render(text, language)).to_json()
 
 
