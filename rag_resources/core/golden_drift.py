@@ -13,7 +13,7 @@ from uuid import UUID
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.quoting import shown
-from rag_resources.languages.messages import _, ngettext
+from rag_resources.languages.messages import _
 
 MIX_SHIFT = 0.1
 """Total variation above which the category mix counts as shifted.
@@ -53,31 +53,21 @@ class QuestionPlace:
     def finding(self) -> str:
         """What a person should check; empty if the exact text has only moved."""
         place = self.place
-        values = {
-            "text": shown(place.stated.text),
-            "note": self.note,
-            "query": self.entry.query,
-            "golden_id": self.entry.golden_id,
-        }
-        if place.similarity is None:
-            return _(
-                "The place “{text}” is no longer in the note {note}: the question “{query}” does "
-                "not look for it by passage. Name another one with “rag golden update {golden_id} "
-                "--place NOTE=TEXT”."
-            ).format(**values)
-        if place.similarity < 1:
-            return _(
-                "The place “{text}” of the note {note} was edited and recognised with a "
-                "similarity of {similarity:.2f}. Question: “{query}”. If it is still that one, "
-                "say so with “rag golden update {golden_id} --reviewed”."
-            ).format(similarity=place.similarity, **values)
-        if place.is_doubtful:
-            return _(
-                "The place “{text}” has moved and is {occurrences} times in the note {note}; the "
-                "nearest was taken. Question: “{query}”. If it is that one, say so with “rag "
-                "golden update {golden_id} --reviewed”."
-            ).format(occurrences=place.occurrences, **values)
-        return ""
+        if not place.is_lost and not place.is_doubtful:
+            return ""
+        return _(
+            "The place “{text}” of the note {note} is no longer as stated (similarity "
+            "{similarity:.2f}; found {occurrences} times). Question: “{query}”. Confirm it with "
+            "“rag golden update {golden_id} --reviewed”, or name another one with --place "
+            "NOTE=TEXT."
+        ).format(
+            text=shown(place.stated.text),
+            note=self.note,
+            similarity=place.similarity or 0.0,
+            occurrences=place.occurrences,
+            query=self.entry.query,
+            golden_id=self.entry.golden_id,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -179,13 +169,8 @@ class GoldenDrift:
     @property
     def summary(self) -> str:
         """All findings in one line."""
-        return ngettext(
-            "{questions} question. To look at: {findings}.",
-            "{questions} questions. To look at: {findings}.",
-            self.questions,
-        ).format(
-            questions=self.questions,
-            findings=len(self.findings),
+        return _("Questions: {questions}. To look at: {findings}.").format(
+            questions=self.questions, findings=len(self.findings)
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -56,10 +56,6 @@ def find_page_runs(
     ]
 
 
-NEAR_PAGES = 3
-"""How many pages before and after a wrong one are looked at: pages are easily miscounted."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A text on a page.
@@ -171,18 +167,9 @@ def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Fou
             "the text “{text}” is {count} times on the page; say which with “start”, its position "
             "on the page"
         ).format(text=shown(text), count=len(found))
-    named = {"text": shown(text), "page": page, "document": shown(document)}
-    if everywhere:
-        offsets = ", ".join(str(each.page_offset) for each in everywhere)
-        return _(
-            "the text “{text}” does not begin at {start} of page {page} of “{document}” but at "
-            "{offsets}"
-        ).format(**named, start=shown(start), offsets=offsets)
-    told = _("the text “{text}” is not on page {page} of “{document}”").format(**named)
-    for near in range(max(1, page - NEAR_PAGES), page + NEAR_PAGES + 1):
-        if _occurrences(text, find_page_runs(connection, str(document), near, tenant=tenant)):
-            return told + _("; it is on {page}").format(page=near)
-    return told
+    return _("the text “{text}” is not on page {page} of “{document}”").format(
+        text=shown(text), page=page, document=shown(document)
+    )
 
 
 def _occurrences(text: str, runs: Sequence[PageRun]) -> list[_Found]:

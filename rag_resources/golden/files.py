@@ -290,24 +290,12 @@ def load_json(path: Path) -> Any:
             _("The set of questions is not valid ({origin}); nothing was changed:").format(
                 origin=path
             ),
-            [_json_problem(text, error)],
+            [
+                _("is not valid JSON (line {line}, column {column})").format(
+                    line=getattr(error, "lineno", 1), column=getattr(error, "colno", 1)
+                )
+            ],
         ) from error
-
-
-def _json_problem(text: str, error: Exception) -> str:
-    """Say why a text is not JSON. A number of thousands of digits fails too, with valid syntax."""
-    if not text.strip():
-        return _("the file is empty")
-    if not isinstance(error, json.JSONDecodeError):
-        return _("the JSON cannot be read: too deep, or a number that is too long")
-    if text[: error.pos].rstrip().endswith("}") and text[error.pos : error.pos + 1] == "{":
-        return _(
-            "has an object a line (JSONL), and only one is expected: put the objects in a list, "
-            "in brackets and separated by commas"
-        )
-    return _("is not valid JSON (line {line}, column {column})").format(
-        line=error.lineno, column=error.colno
-    )
 
 
 class _Row(BaseModel):
