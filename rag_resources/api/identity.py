@@ -15,11 +15,10 @@ from fastapi import Depends, Request
 
 from rag_resources.api.problems import ProblemError, unavailable
 from rag_resources.application import Application
-from rag_resources.application.keys import KEY_CACHE_S
 from rag_resources.core.api_keys import ApiRole, parse_key
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
-from rag_resources.store.api_keys import StoredKey
+from rag_resources.store.api_keys import KEY_CACHE_S, StoredKey
 
 _CACHED_KEYS = 10_000
 _INVALID_KEY = _(

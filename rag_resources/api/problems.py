@@ -3,7 +3,6 @@
 They are in Spanish, or in the language that `Accept-Language` prefers if the catalogue has it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, get_type_hints
@@ -234,28 +233,12 @@ async def refuse_unknown_parameters(request: Request) -> None:
         raise invalid(*problems)
 
 
-def _lacks_an_id(request: Request) -> bool:
-    """Say whether the path is that of a route, but for what stands where it takes a UUID."""
-    return any(
-        re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.url.path)
-        for path in request.app.openapi()["paths"]
-        if "{" in path
-    )
-
-
 def _http_problem(request: Request, error: HTTPException) -> ProblemError:
     """Return the problem for a request that FastAPI itself refuses."""
     path, status = shown(request.url.path), HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        cause = (
-            _(
-                "{path} takes the identifier (UUID) that the answers of the API give, and no "
-                "other name."
-            )
-            if _lacks_an_id(request)
-            else _("{path} does not exist. What there is can be seen at /docs.")
-        )
-        return ProblemError(status, cause.format(path=path))
+        message = _("{path} does not exist. What there is can be seen at /docs.").format(path=path)
+        return ProblemError(status, message)
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         # One path may be several routes, each with its own method: the schema has them together.
         route = getattr(request.scope.get("route"), "path_format", "")

@@ -45,16 +45,16 @@ from rag_resources.retrieval.request import check_query, check_top_k, check_word
 from rag_resources.retrieval.unmet_filters import unmet_filters
 from rag_resources.settings import Settings
 from rag_resources.store.answers import answer_writer
+from rag_resources.store.api_keys import Keys
+from rag_resources.store.evaluation_requests import EvaluationRequests
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
     from rag_resources.application.answer_log import AnswerLog
     from rag_resources.application.answers import Answers
     from rag_resources.application.documents import Documents
-    from rag_resources.application.evaluation_requests import EvaluationRequests
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.graph import Graph
     from rag_resources.application.indexing import Indexing
-    from rag_resources.application.keys import Keys
     from rag_resources.application.migration import Migration
     from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
@@ -159,17 +159,13 @@ class Application:
         )
 
     @property
-    def evaluation_requests(self) -> "EvaluationRequests":
+    def evaluation_requests(self) -> EvaluationRequests:
         """The evaluations that were requested over HTTP."""
-        from rag_resources.application.evaluation_requests import EvaluationRequests
-
-        return EvaluationRequests(self.database, self.settings)
+        return EvaluationRequests(self.database, self.settings.tenant)
 
     @property
-    def keys(self) -> "Keys":
+    def keys(self) -> Keys:
         """The keys of the HTTP API."""
-        from rag_resources.application.keys import Keys
-
         return Keys(self.database)
 
     @property

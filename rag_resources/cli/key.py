@@ -86,7 +86,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key."""
-    from rag_resources.application.keys import KEY_CACHE_S
+    from rag_resources.store.api_keys import KEY_CACHE_S
 
     with application() as opened:
         opened.keys.revoke(key_id)

@@ -1,5 +1,6 @@
 """Rows of `evaluation_requests`: requested evaluations and their states."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -8,7 +9,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.alias_generators import to_camel
 
-from rag_resources.database.pool import Connection
+from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored, to_stored
 
@@ -39,37 +40,39 @@ class EvaluationRequest(BaseModel):
         return restored(stored) if isinstance(stored, dict) else stored
 
 
-def insert_request(
-    connection: Connection, *, tenant: str, configuration: str, requested_by: str
-) -> EvaluationRequest:
-    """Store the begin of a requested evaluation."""
-    row = queries().insert_evaluation_request(
-        connection, tenant=tenant, configuration=configuration, requested_by=requested_by
-    )
-    return EvaluationRequest.model_validate(row, from_attributes=True)
+@dataclass(frozen=True, slots=True)
+class EvaluationRequests:
+    """The requested evaluations of a tenant."""
 
+    database: Database
+    tenant: str
 
-def fetch_request(
-    connection: Connection, request_id: UUID, *, tenant: str
-) -> EvaluationRequest | None:
-    """Return a request of a tenant; None if there is none."""
-    row = queries().fetch_evaluation_request(connection, tenant=tenant, id=request_id)
-    return EvaluationRequest.model_validate(row, from_attributes=True) if row else None
+    def begin(self, configuration: str, *, requested_by: str = "") -> EvaluationRequest:
+        """Store that an evaluation has begun."""
+        with self.database.transaction() as connection:
+            row = queries().insert_evaluation_request(
+                connection,
+                tenant=self.tenant,
+                configuration=configuration,
+                requested_by=requested_by,
+            )
+        return EvaluationRequest.model_validate(row, from_attributes=True)
 
+    def find(self, request_id: UUID) -> EvaluationRequest | None:
+        """Return a request; None if there is none."""
+        with self.database.transaction() as connection:
+            row = queries().fetch_evaluation_request(connection, tenant=self.tenant, id=request_id)
+        return EvaluationRequest.model_validate(row, from_attributes=True) if row else None
 
-def finish_request(
-    connection: Connection,
-    request_id: UUID,
-    *,
-    tenant: str,
-    evaluation_id: UUID | None = None,
-    error: str | None = None,
-) -> None:
-    """End a request with its evaluation or with an error."""
-    queries().finish_evaluation_request(
-        connection,
-        tenant=tenant,
-        id=request_id,
-        evaluation_id=evaluation_id,
-        error=None if error is None else Jsonb(to_stored(error)),
-    )
+    def finish(
+        self, request_id: UUID, *, evaluation_id: UUID | None = None, error: str | None = None
+    ) -> None:
+        """Store the end of an evaluation, or why it failed."""
+        with self.database.transaction() as connection:
+            queries().finish_evaluation_request(
+                connection,
+                tenant=self.tenant,
+                id=request_id,
+                evaluation_id=evaluation_id,
+                error=None if error is None else Jsonb(to_stored(error)),
+            )

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.extraction_config import ExtractionConfig
@@ -27,6 +26,7 @@ from rag_resources.files import LocalFiles
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.messages import _
+from rag_resources.store.api_keys import Keys
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving

@@ -15,7 +15,6 @@ import psycopg
 import pytest
 
 from rag_resources.application import open_application
-from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord
@@ -25,6 +24,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.settings import load_settings
+from rag_resources.store.api_keys import Keys
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.contents import count_contents
 from rag_resources.store.document_list import ALWAYS

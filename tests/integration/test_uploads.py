@@ -13,7 +13,6 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_resources.application import Application, open_application
-from rag_resources.application.keys import Keys
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.errors import ConflictError
 from rag_resources.database.pool import Database
@@ -22,6 +21,7 @@ from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
+from rag_resources.store.api_keys import Keys
 from rag_resources.store.document_list import ALWAYS
 from tests.api_server import ApiServer, serving
 from tests.databases import cloned

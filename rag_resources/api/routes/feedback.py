@@ -1,10 +1,8 @@
 """`/v1/feedback`: what readers say of an answer, or of one of its citations."""
 
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
 from rag_resources.api.bodies import FeedbackBody, FeedbackRow
 from rag_resources.api.identity import Reader
@@ -14,8 +12,8 @@ from rag_resources.core.errors import InvalidParameterError
 router = APIRouter(tags=["answers"])
 
 
-@router.post("/v1/feedback", response_model=FeedbackRow)
-def give(request: Request, caller: Reader, body: FeedbackBody) -> JSONResponse:
+@router.post("/v1/feedback")
+def give(request: Request, caller: Reader, body: FeedbackBody) -> FeedbackRow:
     """Store a thumb up or down; it replaces what was said before of the same."""
     with request.app.state.tenants.of(caller.tenant) as app:
         try:
@@ -26,10 +24,4 @@ def give(request: Request, caller: Reader, body: FeedbackBody) -> JSONResponse:
             if error.context.get("field") != "answerId":
                 raise
             raise ProblemError(HTTPStatus.NOT_FOUND, error.message) from None
-    written: dict[str, Any] = {
-        "answerId": str(given.answer_id),
-        "citation": given.citation,
-        "verdict": given.verdict.value,
-        "comment": given.comment,
-    }
-    return JSONResponse(written)
+    return FeedbackRow.model_validate(given, from_attributes=True)
