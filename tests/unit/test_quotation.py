@@ -42,6 +42,16 @@ def test_the_sentence_with_the_words_of_the_question_answers_with_its_passage() 
     assert (answer.text, answer.ranks, answer.found) == ("La dirección cuesta 415 €.", (2,), True)
 
 
+@pytest.mark.parametrize("asked", ["cuanto costo la direccion", "¿CUÁNTO COSTÓ LA DIRECCIÓN?"])
+def test_words_are_compared_without_accents_and_case(asked: str) -> None:
+    passages = [
+        "La direccion costó 415 €. Cuanto antes.",
+        "Ayer llovió en la dirección de Ontinyent.",
+    ]
+    written = ranked("¿Cuánto costó la dirección?", *map(SourcePassage, passages))
+    assert ranked(asked, *map(SourcePassage, passages)) == written
+
+
 def test_the_score_is_the_weighted_sum_of_four_numbers() -> None:
     """Of five sentences two say «caldera» and one says «agua»."""
     found = ranked(
