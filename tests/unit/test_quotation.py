@@ -5,7 +5,6 @@ from math import log
 
 import pytest
 
-from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.core.answers import Answer
 from rag_resources.core.blocks import rendered
 from rag_resources.core.quotation import (
@@ -29,7 +28,9 @@ WEIGHTS = QuotationWeights(rank=0.1, similarity=0.5, coverage=0.3, context=0.2, 
 
 
 def answer_from(question: str, passages: Sequence[str], language: str = "es") -> Answer:
-    return QuotationAnswerer(language).answer(question, [SourcePassage(own) for own in passages])
+    weights = QuotationWeights(rank=0.075, similarity=0.5, coverage=0.3, context=0.075, close=0.94)
+    found = rank_sentences(question, [SourcePassage(own) for own in passages], weights, language)
+    return quote(found, weights)
 
 
 def ranked(question: str, *passages: SourcePassage) -> dict[str, RankedSentence]:
