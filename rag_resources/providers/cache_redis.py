@@ -1,6 +1,5 @@
 """A cache in Redis, shared by the processes of a deployment. The in-process one is in `cache`."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
@@ -10,7 +9,7 @@ from redis.retry import Retry
 
 from rag_resources.core.errors import DependencyOpenError, InvalidParameterError
 from rag_resources.languages.messages import _
-from rag_resources.providers.cache import Cache, CacheStatistics
+from rag_resources.providers.cache import Cache
 from rag_resources.resilience.breakers import CircuitBreaker
 
 V = TypeVar("V")
@@ -72,28 +71,11 @@ class RedisCache(Cache[V]):
         self._encode = encode
         self._decode = decode
         self._breaker = breaker or CircuitBreaker(f"cache:{name}", failures=FAILURES)
-        self._lock = threading.Lock()
-        self._hits = 0
-        self._misses = 0
-
-    @property
-    def statistics(self) -> CacheStatistics:
-        """Its hits and misses in this process. Its size is known only to Redis."""
-        with self._lock:
-            return CacheStatistics(self._hits, self._misses, None)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, V]:
         """Return the values of those keys that have one, in one round trip."""
-        found: dict[str, V] = {}
-        for key, stored in zip(keys, self._fetch(keys), strict=True):
-            value = self._opened(stored)
-            if value is not None:
-                found[key] = value
-        hits = sum(key in found for key in keys)
-        with self._lock:
-            self._hits += hits
-            self._misses += len(keys) - hits
-        return found
+        found = zip(keys, map(self._opened, self._fetch(keys)), strict=True)
+        return {key: value for key, value in found if value is not None}
 
     def put_many(self, values: Mapping[str, V]) -> None:
         """Store values in one round trip; they replace those of the same keys."""
@@ -104,12 +86,6 @@ class RedisCache(Cache[V]):
                 commands.execute()
         except (RedisError, DependencyOpenError):
             return
-
-    def reject(self) -> None:
-        """Count a value that was found as a miss, since it cannot be used."""
-        with self._lock:
-            self._hits -= 1
-            self._misses += 1
 
     def _fetch(self, keys: Sequence[str]) -> Sequence[bytes | None]:
         if not keys:

@@ -50,9 +50,9 @@ class CachedEmbedder(Embedder):
         if not isinstance(self._cache, MemoryCache) or self._info is None or not texts:
             return None
         keys = [self._key("query", text) for text in texts]
-        vectors = self._cache.get_all(keys)
+        vectors = self._cache.get_many(keys)
         shape = (self._info.dimension,)
-        if vectors is None or any(vector.shape != shape for vector in vectors.values()):
+        if any(key not in vectors or vectors[key].shape != shape for key in keys):
             return None
         return np.stack([vectors[key] for key in keys])
 

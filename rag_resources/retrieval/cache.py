@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from rag_resources.core.configuration import canonical_hash
@@ -51,12 +50,12 @@ class Caches:
     Attributes:
         answers: Whole responses with their versions, by `query_key`.
         embeddings: Vectors of questions and of short texts, for `CachedEmbedder`.
-        contexts: Sentences of notes, by the hash of their content.
+        contexts: Sentences of notes, by the hash of their content; in this process only.
     """
 
     answers: Cache[KeptAnswer]
     embeddings: Cache[Vectors]
-    contexts: Cache[tuple[Span, ...]]
+    contexts: MemoryCache[tuple[Span, ...]]
 
     def sentences(self, content: str) -> tuple[Span, ...]:
         """Cut a note into sentences with `core.text.sentences`, or return the cached result."""
@@ -69,7 +68,7 @@ class Caches:
 
 
 def build_caches(redis_url: str | None) -> Caches:
-    """Build the caches: in Redis if a URL is given, otherwise in this process.
+    """Build the caches of answers and vectors: in Redis if a URL is given.
 
     Raises:
         InvalidParameterError: The URL is not a Redis URL.
@@ -89,13 +88,7 @@ def build_caches(redis_url: str | None) -> Caches:
             encode=vector_to_bytes,
             decode=vector_from_bytes,
         ),
-        contexts=build_cache(
-            "contexts",
-            CONTEXTS,
-            redis_url=redis_url,
-            encode=spans_to_bytes,
-            decode=spans_from_bytes,
-        ),
+        contexts=MemoryCache(CONTEXTS),
     )
 
 
@@ -140,20 +133,6 @@ def answer_from_bytes(data: bytes) -> KeptAnswer:
         ValueError: The bytes are not a kept answer.
     """
     return _ANSWER.validate_json(data)
-
-
-def spans_to_bytes(spans: tuple[Span, ...]) -> bytes:
-    """Encode spans as little-endian int32: start, end, start, end and so on."""
-    return np.array([(span.start, span.end) for span in spans], dtype="<i4").tobytes()
-
-
-def spans_from_bytes(data: bytes) -> tuple[Span, ...]:
-    """Decode what `spans_to_bytes` made.
-
-    Raises:
-        ValueError: The bytes are not spans.
-    """
-    return tuple(Span(*pair) for pair in np.frombuffer(data, dtype="<i4").reshape(-1, 2).tolist())
 
 
 def build_cache(

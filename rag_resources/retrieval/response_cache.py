@@ -59,10 +59,8 @@ class AnswerCache:
         with stages.run("cache"):
             key = query_key(request, self._models)
             kept = self._cache.get(key)
-            if kept is not None:
-                if kept.version == self._version(request):
-                    return replace(kept.response, cached=True)
-                self._cache.reject()
+            if kept is not None and kept.version == self._version(request):
+                return replace(kept.response, cached=True)
         response, version = make()
         if version and not response.degraded and not response.error:
             self._cache.put(key, KeptAnswer(response, version))
