@@ -236,24 +236,14 @@ def _kind(item: Moved) -> str:
 
 
 def moved_in_words(moved: Iterable[Moved]) -> list[Text]:
-    """Say in one sentence which parts moved, and in which months; none if nothing did.
-
-    Parts that moved in the same months are listed together, the newest months first.
-    """
-    months: dict[str, set[str]] = {}
-    for item in sorted(moved, key=lambda each: _ORDER[_kind(each)]):
-        of_word = months.setdefault(_WORDS[_kind(item)], set())
-        of_word.update({item.month} - {NO_MONTH})
-    together: dict[tuple[str, ...], list[str]] = {}
-    for word, found in months.items():
-        together.setdefault(tuple(sorted(found, reverse=True)), []).append(word)
-    of_none = together.pop((), None)
-    if not together:
-        return [_("changed: {parts}").format(parts=listed(of_none))] if of_none else []
-    parts = [
-        _("in {months}: {part}").format(months=months_in_words(found), part=listed(words))
-        for found, words in sorted(together.items(), reverse=True)
-    ]
-    if of_none:
-        parts.append(_("and {parts}").format(parts=listed(of_none)))
-    return [_("changed {parts}").format(parts=joined("; ", parts))]
+    """Say in one sentence which parts moved, and in which months; none if nothing did."""
+    found = sorted(moved, key=lambda each: _ORDER[_kind(each)])
+    if not found:
+        return []
+    said = _("changed: {parts}").format(
+        parts=listed(list(dict.fromkeys(_WORDS[_kind(item)] for item in found)))
+    )
+    months = sorted({item.month for item in found} - {NO_MONTH}, reverse=True)
+    if not months:
+        return [said]
+    return [joined(" ", (said, _("in {months}").format(months=months_in_words(months))))]

@@ -14,7 +14,7 @@ from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.significance import loss_p_value
-from rag_resources.languages.messages import _, joined, ngettext
+from rag_resources.languages.messages import _, joined
 
 MIN_COSINE = 0.999
 """Vectors are stored as halfvec; its rounding alone leaves a cosine above 0.9999."""
@@ -239,32 +239,22 @@ def judge_batch(
     drop = find_drop(baseline.hits, hits if compared is None else compared) if baseline else None
     is_worse = drop is not None and drop.p_value <= level
     reasons = [
-        ngettext(
-            "Hit_Rate@10 = {hit_rate:.3f} with {queries} question",
-            "Hit_Rate@10 = {hit_rate:.3f} with {queries} questions",
-            len(hits),
-        ).format(hit_rate=found / len(hits), queries=len(hits))
+        _("Hit_Rate@10 = {hit_rate:.3f} (questions: {queries})").format(
+            hit_rate=found / len(hits), queries=len(hits)
+        )
     ]
     if is_under:
         reasons.append(
             _("under the floor that was set, MIGRATION_FLOOR = {floor:.3f}").format(floor=floor)
         )
     if baseline and drop:
-        said = (
-            _(
-                "significant fall against “{configuration}”: from {before:.3f} to {now:.3f} on "
-                "the {compared} questions in common (lost: {lost}; gained: {gained}; p = "
-                "{p_value:.2g}; limit of this look: {level:.2g})"
-            )
-            if is_worse
-            else _(
-                "no significant fall against “{configuration}”: from {before:.3f} to {now:.3f} on "
-                "the {compared} questions in common (lost: {lost}; gained: {gained}; p = "
-                "{p_value:.2g}; limit of this look: {level:.2g})"
-            )
-        )
         reasons.append(
-            said.format(
+            _(
+                "{fall} against “{configuration}”: from {before:.3f} to {now:.3f} on the "
+                "{compared} questions in common (lost: {lost}; gained: {gained}; p = "
+                "{p_value:.2g}; limit of this look: {level:.2g})"
+            ).format(
+                fall=_("significant fall") if is_worse else _("no significant fall"),
                 configuration=baseline.configuration,
                 compared=drop.compared,
                 before=drop.before,
@@ -299,12 +289,9 @@ def refuse_batch(vectors: VectorState | None, degraded: int = 0) -> BatchVerdict
     faults: list[str] = vectors.faults if vectors else []
     if degraded and not faults:
         faults = [
-            ngettext(
-                "disturbed measurement: once a question went without some stage, also when it was "
-                "repeated; it says nothing of quality, repeat the check",
-                "disturbed measurement: {count} times a question went without some stage, also "
-                "when it was repeated; it says nothing of quality, repeat the check",
-                degraded,
+            _(
+                "disturbed measurement: questions that went without some stage, also when "
+                "repeated: {count}; it says nothing of quality, repeat the check"
             ).format(count=degraded)
         ]
     return BatchVerdict(False, joined("; ", faults), 0.0, None) if faults else None

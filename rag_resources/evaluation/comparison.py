@@ -5,7 +5,6 @@ The statistics are in `core.comparison`, flips and changes in `core.attribution`
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from functools import cached_property
 from uuid import UUID
 
@@ -33,7 +32,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.asking import ask_in_full
-from rag_resources.languages.messages import _, joined, ngettext
+from rag_resources.languages.messages import _, joined
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.comparison import (
     Questions,
@@ -148,24 +147,11 @@ def compare_evaluations(
     """
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
-            ngettext(
-                "The two evaluations are of different sets of questions: that of “{before}”, of "
-                "{before_at:%Y-%m-%d %H:%M} UTC, has {before_count} question, and that of "
-                "“{after}”, of {after_at:%Y-%m-%d %H:%M} UTC, {after_count}. Evaluate the older "
-                "one again, or compare only the questions that they share with --common.",
-                "The two evaluations are of different sets of questions: that of “{before}”, of "
-                "{before_at:%Y-%m-%d %H:%M} UTC, has {before_count} questions, and that of "
-                "“{after}”, of {after_at:%Y-%m-%d %H:%M} UTC, {after_count}. Evaluate the older "
-                "one again, or compare only the questions that they share with --common.",
-                before.total_queries,
-            ).format(
-                before=before.configuration,
-                before_at=before.created_at.astimezone(UTC),
-                before_count=before.total_queries,
-                after=after.configuration,
-                after_at=after.created_at.astimezone(UTC),
-                after_count=after.total_queries,
-            )
+            _(
+                "“{before}” and “{after}” were evaluated with different sets of questions. "
+                "Evaluate the older one again, or compare only the questions that they share with "
+                "--common."
+            ).format(before=before.configuration, after=after.configuration)
         )
     ids = (before.evaluation_id, after.evaluation_id)
     questions: dict[UUID, Questions] = dict(evaluated_questions(connection, ids))

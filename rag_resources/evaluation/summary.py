@@ -15,7 +15,7 @@ from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.tables import ReportTable
 from rag_resources.languages.labels import METRIC_WORDS
-from rag_resources.languages.messages import Text, _, ngettext
+from rag_resources.languages.messages import Text, _
 
 
 def missed_rows(outcomes: Iterable[QueryOutcome]) -> list[tuple[str, str]]:
@@ -176,12 +176,9 @@ def evidence_in_words(evidence: Evidence) -> str:
 
 def gate_in_words(verdict: GateVerdict, queries: int) -> str:
     """Explain the gate's verdict: by which numbers, and how many questions would settle it."""
-    described = ngettext(
-        "{state}: Hit_Rate@10 = {hit_rate:.3f} (95 % interval: {low:.3f}–{high:.3f}; {queries} "
-        "question; threshold {threshold:g})",
-        "{state}: Hit_Rate@10 = {hit_rate:.3f} (95 % interval: {low:.3f}–{high:.3f}; {queries} "
-        "questions; threshold {threshold:g})",
-        queries,
+    return _(
+        "{state}: Hit_Rate@10 = {hit_rate:.3f} (95 % interval: {low:.3f}–{high:.3f}; questions: "
+        "{queries}; threshold: {threshold:g}; more questions to confirm it: {more})"
     ).format(
         state=GATE_WORDS[verdict.state],
         hit_rate=verdict.hit_rate,
@@ -189,14 +186,8 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
         high=verdict.interval.high,
         queries=queries,
         threshold=verdict.threshold,
+        more="–" if verdict.queries_to_settle is None else verdict.queries_to_settle,
     )
-    if verdict.queries_to_settle:
-        described += ngettext(
-            "; at least {more} more question would be needed to confirm it",
-            "; at least {more} more questions would be needed to confirm it",
-            verdict.queries_to_settle,
-        ).format(more=verdict.queries_to_settle)
-    return described
 
 
 def p_value_in_words(p_value: float) -> str:

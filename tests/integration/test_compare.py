@@ -1,6 +1,5 @@
 """Comparison of stored evaluations: lookup by name, differences, and changes in between."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -87,9 +86,8 @@ def test_different_golden_datasets_are_refused_or_compared_over_what_they_share(
     store_evaluation(database, "una", asked([a], [a], [a]), golden="antes")
     edited = [*asked([a]), Asked(1, [b], [b]), Asked(9, [a], [a])]
     store_evaluation(database, "otra", edited, golden="después")
-    with pytest.raises(InvalidParameterError, match="--common") as refused:
+    with pytest.raises(InvalidParameterError, match="--common"):
         compare(database, "una", "otra")
-    assert re.search("«una», del .* UTC, tiene 3 preguntas", refused.value.message)
     found = compare(database, "una", "otra", common_only=True)
     assert found.comparison.queries == 1
     assert found.left_out == 3

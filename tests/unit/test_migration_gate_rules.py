@@ -78,7 +78,7 @@ def test_a_significant_drop_closes_the_gate() -> None:
     verdict = judge_batch(hits([0] * 8 + [1] * 2), baseline([1] * 10), floor=0, level=0.005)
     assert not verdict.is_open
     assert verdict.reason == (
-        "Hit_Rate@10 = 0.200 con 10 preguntas; caída significativa frente a «baseline»: de 1.000 a"
+        "Hit_Rate@10 = 0.200 (preguntas: 10); caída significativa frente a «baseline»: de 1.000 a"
         " 0.200 en las 10 preguntas comunes (perdidas: 8; ganadas: 0; p = 0.0039; límite de esta"
         " medición: 0.005)"
     )
