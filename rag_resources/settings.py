@@ -2,14 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     Field,
     SecretStr,
@@ -462,14 +461,6 @@ class Settings(BaseSettings):
         return self.rag_home
 
 
-_GROUPS: Mapping[str, type[BaseModel]] = {
-    "chunking": ChunkingConfig,
-    "download": DownloadConfig,
-    "extraction": ExtractionConfig,
-    "gate": GateConfig,
-}
-
-
 def load_settings(**overrides: Any) -> Settings:
     """Read the environment.
 
@@ -477,30 +468,22 @@ def load_settings(**overrides: Any) -> Settings:
         InvalidConfigurationError: Some variables are invalid (all are named), or the `.env` file is
             not UTF-8.
     """
+    problems: Sequence[str]
     try:
         return Settings(**overrides)
     except ValidationError as error:
+        cause: Exception = error
         problems = [_as_variable(problem) for problem in describe_problems(error, Settings)]
-        raise InvalidConfigurationError(
-            _("Some settings are invalid, in the environment or in .env:"), problems
-        ) from error
     except UnicodeDecodeError as error:
-        problems = [unreadable(".env", error)]
-        raise InvalidConfigurationError(
-            _("Some settings are invalid, in the environment or in .env:"), problems
-        ) from error
+        cause, problems = error, [unreadable(".env", error)]
     except SettingsError as error:  # A whole group of fields was set, but not as JSON.
-        group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")
-        field = next(iter(_GROUPS[group].model_fields))
-        problems = [
-            _(
-                "{group}: is not valid JSON; it is easier to set each field in its own variable, "
-                "such as {group}__{field}"
-            ).format(group=group.upper(), field=field.upper())
-        ]
-        raise InvalidConfigurationError(
-            _("Some settings are invalid, in the environment or in .env:"), problems
-        ) from error
+        cause, problems = (
+            error,
+            [_("Set each field of a group in its own variable, such as CHUNKING__MAX_TOKENS.")],
+        )
+    raise InvalidConfigurationError(
+        _("Some settings are invalid, in the environment or in .env:"), problems
+    ) from cause
 
 
 def env_file_problems() -> list[Text]:

@@ -116,10 +116,7 @@ def test_the_sizes_of_chunks_are_variables_of_their_own(
         ),
         (
             {"CHUNKING": "max_tokens=64"},
-            [
-                "CHUNKING: no es JSON válido; es más fácil dar cada campo en su variable, como"
-                " CHUNKING__MAX_TOKENS"
-            ],
+            ["Da cada campo de un grupo en su propia variable, como CHUNKING__MAX_TOKENS."],
         ),
         (
             {"FIRST_MONTH": "ayer"},
