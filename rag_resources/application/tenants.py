@@ -6,18 +6,13 @@ from dataclasses import dataclass
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
+from rag_resources.database.queries import queries
+from rag_resources.database.schema import own_tables
 from rag_resources.documents.arrival import files_folder
 from rag_resources.files import open_files
 from rag_resources.languages.messages import _
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
-from rag_resources.store.tenants import (
-    EmptiedTable,
-    ListedTenant,
-    delete_tenant,
-    insert_tenant,
-    list_tenants,
-    set_upload_lifetime,
-)
+from rag_resources.store.tenants import EmptiedTable, ListedTenant
 from rag_resources.store.tombstones import lock_deletions
 from rag_resources.store.vector_indexes import give_own_indexes, take_own_indexes
 
@@ -72,15 +67,21 @@ class Tenants:
                 name=name,
             )
         with self.database.transaction() as connection:
-            created = insert_tenant(connection, name)
+            created = queries().insert_tenant(connection, tenant=name) is not None
             if upload_hours is not None:
-                set_upload_lifetime(connection, name, upload_hours or None)
+                queries().set_upload_lifetime(connection, tenant=name, hours=upload_hours or None)
             return created
 
     def list(self) -> Sequence[ListedTenant]:
         """Return the tenants, by name."""
         with self.database.transaction() as connection:
-            return list_tenants(connection)
+            rows = list(queries().list_tenants(connection))
+        return [
+            ListedTenant(
+                row.tenant, row.notes, row.documents, row.questions, row.keys, row.created_at
+            )
+            for row in rows
+        ]
 
     def find(self, name: str) -> ListedTenant:
         """Return a tenant.
@@ -129,7 +130,9 @@ class Tenants:
         take_own_indexes(self.database, name)
         with self.database.transaction() as connection:
             lock_deletions(connection)
-            tables = delete_tenant(connection, name)
+            names = list(own_tables())
+            rows = list(queries().delete_tenant(connection, tenant=name, names=names))
+        tables = [EmptiedTable(row.relation, row.deleted, row.remaining) for row in rows]
         return Left(tables, files)
 
     def _delete_files(self, name: str) -> int:

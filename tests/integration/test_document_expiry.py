@@ -6,12 +6,13 @@ from uuid import UUID
 
 import pytest
 
+from rag_resources.application.tenants import Tenants
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.database.pool import Database
 from rag_resources.documents.deletion import purge_documents
 from rag_resources.documents.uploads import check_upload, register
 from rag_resources.files import LocalFiles
-from rag_resources.store.tenants import insert_tenant, set_upload_lifetime
+from rag_resources.settings import load_settings
 from tests.corpus import Corpus
 from tests.integration.test_document_pipeline import HOUSING, TRANSPORT, Stand
 
@@ -35,9 +36,7 @@ def upload(stand: Stand, content: bytes, name: str = "acta.txt", **metadata: str
 
 def test_an_upload_expires_as_its_tenant_says(stand: Stand) -> None:
     """Or as it says itself. It is hidden at once, purged later, and may come again before that."""
-    with stand.database.transaction() as connection:
-        insert_tenant(connection, "ana")
-        set_upload_lifetime(connection, "ana", 24)
+    Tenants(stand.database, load_settings()).create("ana", upload_hours=24)
     document = upload(stand, HOUSING.encode())
     own = upload(stand, TRANSPORT.encode(), "otra.txt", expiresAt="2040-01-01")
     stand.extract()
