@@ -51,10 +51,6 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_OTHER_STREAMS = tuple(
-    name.encode("utf-16-le") for name in ("WordDocument", "PowerPoint Document", "__properties")
-)
-"""Streams of an OLE file that is not a workbook: of Word, PowerPoint or Outlook."""
 _IN_ARCHIVES = {
     b"word/document": DOCX,
     b"xl/workbook.xml": XLSX,
@@ -82,7 +78,7 @@ def media_type_of(file: BinaryIO, name: str) -> str:
     path = urlsplit(name).path if "://" in name else name
     suffix = PurePosixPath(path).suffix.lower()
     head, tail = _ends(file)
-    found = _binary(head, tail, file)
+    found = _binary(head, tail, suffix)
     if found is None:
         found = _text(head, suffix)
     if found is None:
@@ -111,7 +107,7 @@ def _ends(file: BinaryIO) -> tuple[bytes, bytes]:
     return head, tail
 
 
-def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
+def _binary(head: bytes, tail: bytes, suffix: str) -> str | None:
     if not head:
         raise InvalidSourceError(_("The file is empty."))
     if head.startswith(_PDF):
@@ -119,22 +115,12 @@ def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
     if head.startswith(_ZIP):
         return next((kind for mark, kind in _IN_ARCHIVES.items() if mark in head + tail), None)
     if head.startswith(_OLE):
-        names = head + tail + _directory(head, file)
-        if _ENCRYPTED in names:
+        if _ENCRYPTED in head + tail:
             raise protected()
-        return None if any(name in names for name in _OTHER_STREAMS) else XLS
+        return XLS if suffix == ".xls" else None
     # PDF readers accept some bytes before the mark.
     early = head[:_PDF_WITHIN_BYTES]
     return PDF if _PDF in early and not _HTML.match(early) else None
-
-
-def _directory(head: bytes, file: BinaryIO) -> bytes:
-    """Return the first sector of the directory of an OLE file, which names its streams."""
-    sector_bytes = 1 << min(16, int.from_bytes(head[30:32], "little"))
-    file.seek((int.from_bytes(head[48:52], "little") + 1) * sector_bytes)
-    names = file.read(sector_bytes)
-    file.seek(0)
-    return names
 
 
 def _text(head: bytes, suffix: str) -> str | None:
