@@ -22,10 +22,6 @@ class CompareConfig(LaunchpadConfig):
         )
     )
     after: str = Field(description=_("The second, which is judged against the first."))
-    common_only: bool = Field(
-        default=False,
-        description=_("If the sets of questions differ, compares those that they share."),
-    )
 
 
 @dg.op(
@@ -39,9 +35,7 @@ def compare_evaluations(
 ) -> None:
     """Compare the second evaluation with the first, and name the causes of lost questions."""
     with told_as_failure():
-        found, judged = rag.evaluations.compare(
-            config.before, config.after, common_only=config.common_only
-        )
+        found, judged = rag.evaluations.compare(config.before, config.after)
     evidence = rag.evaluations.evidence([found.before, found.after])
     verdict = " ".join(inferiority_in_words(item, metric) for metric, item in judged.items())
     context.log.info(verdict)
@@ -66,11 +60,7 @@ def compare_evaluations(
         "questions change and what was different."
     ),
     config=dg.RunConfig(
-        ops={
-            "compare_evaluations": CompareConfig(
-                before="baseline", after="hybrid_weighted", common_only=True
-            )
-        }
+        ops={"compare_evaluations": CompareConfig(before="baseline", after="hybrid_weighted")}
     ),
 )
 def compare_job() -> None:

@@ -218,7 +218,7 @@ class Evaluations:
             )
 
     def compare(
-        self, before: str, after: str, *, common_only: bool
+        self, before: str, after: str
     ) -> tuple[EvaluationComparison, dict[str, NonInferiority]]:
         """Compare two evaluations, and judge the second's hit rates by the settings' margin.
 
@@ -226,7 +226,7 @@ class Evaluations:
             InvalidParameterError: See `compare_by_name`.
         """
         with self.database.snapshot() as connection:
-            found = compare_by_name(connection, before, after, common_only=common_only)
+            found = compare_by_name(connection, before, after)
         return found, found.inferiorities(self.settings.gate.margin)
 
     def attribute(self, found: EvaluationComparison) -> Attribution:

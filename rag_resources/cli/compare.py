@@ -39,12 +39,6 @@ def compare(
         str,
         typer.Argument(metavar="DESPUÉS", help=_("The second, which is judged against the first.")),
     ],
-    common: Annotated[
-        bool,
-        typer.Option(
-            "--common", help=_("If the sets of questions differ, compares those that they share.")
-        ),
-    ] = False,
     why: Annotated[
         bool,
         typer.Option(
@@ -59,7 +53,7 @@ def compare(
 ) -> None:
     """Compare the second evaluation with the first."""
     with application() as opened:
-        found, judged = opened.evaluations.compare(before, after, common_only=common)
+        found, judged = opened.evaluations.compare(before, after)
         evidence = opened.evaluations.evidence([found.before, found.after])
         causes = opened.evaluations.attribute(found) if why else None
     if as_json:

@@ -40,7 +40,7 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
-from rag_resources.store.evaluations import latest_evaluations, read_present
+from rag_resources.store.evaluations import read_present
 from rag_resources.store.promotions import evaluation_of_serving
 from rag_resources.store.windows import has_windows
 
@@ -103,9 +103,7 @@ class EvaluationComparison:
         return hit_changes(query_metrics(self.first), query_metrics(self.second), metric)
 
 
-def compare_by_name(
-    connection: Connection, before: str, after: str, *, common_only: bool = False
-) -> EvaluationComparison:
+def compare_by_name(connection: Connection, before: str, after: str) -> EvaluationComparison:
     """Compare two evaluations by name; see `compare_evaluations`.
 
     Args:
@@ -113,15 +111,11 @@ def compare_by_name(
         before: The name of a configuration (its newest evaluation), or a prefix of an
             evaluation's id.
         after: Likewise.
-        common_only: Whether evaluations of different golden datasets may be compared on the
-            questions they share.
 
     Raises:
         InvalidParameterError: A name matches no evaluation, or several.
     """
-    return compare_evaluations(
-        connection, _named(connection, before), _named(connection, after), common_only=common_only
-    )
+    return compare_evaluations(connection, _named(connection, before), _named(connection, after))
 
 
 def compare_evaluations(
@@ -129,30 +123,19 @@ def compare_evaluations(
     before: StoredEvaluation,
     after: StoredEvaluation,
     *,
-    common_only: bool = False,
     asked: Questions | None = None,
 ) -> EvaluationComparison:
-    """Compare two evaluations over the same golden dataset.
+    """Compare two evaluations on the questions that both asked.
 
     Args:
         connection: In a snapshot.
         before: An evaluation.
         after: Another one.
-        common_only: As `compare_by_name`.
         asked: The questions of the second one if it is not stored.
 
     Raises:
-        InvalidParameterError: Their golden datasets differ and `common_only` is not set; or they
-            share no question; or one was disturbed.
+        InvalidParameterError: They share no question, or one was disturbed.
     """
-    if before.golden_hash != after.golden_hash and not common_only:
-        raise InvalidParameterError(
-            _(
-                "“{before}” and “{after}” were evaluated with different sets of questions. "
-                "Evaluate the older one again, or compare only the questions that they share with "
-                "--common."
-            ).format(before=before.configuration, after=after.configuration)
-        )
     ids = (before.evaluation_id, after.evaluation_id)
     questions: dict[UUID, Questions] = dict(evaluated_questions(connection, ids))
     if asked is not None:
@@ -205,7 +188,7 @@ def compare_with_serving(
     if serving is None or serving.evaluation_id == evaluation.evaluation_id:
         return None
     try:
-        return compare_evaluations(connection, serving, evaluation, common_only=True, asked=asked)
+        return compare_evaluations(connection, serving, evaluation, asked=asked)
     except InvalidParameterError:
         return None
 
@@ -215,22 +198,17 @@ def query_metrics(questions: Questions) -> QueryMetrics:
     return {key: question.metrics for key, question in questions.items()}
 
 
-def _not_found(connection: Connection, name: str) -> str:
-    message = _(
-        "There is no evaluation of “{name}”. “rag evaluate NAME” evaluates a configuration; give "
-        "the name of an evaluated one or the beginning of an evaluation's identifier (at least 6 "
-        "characters)."
-    ).format(name=name)
-    names = sorted({item.configuration for item in latest_evaluations(connection)})
-    if not names:
-        return message
-    return joined("", (message, _(" Evaluated: {names}.").format(names=", ".join(names))))
-
-
 def _named(connection: Connection, name: str) -> StoredEvaluation:
     found = find_evaluations(connection, name)
     if not found:
-        raise InvalidParameterError(_not_found(connection, name), name=name)
+        raise InvalidParameterError(
+            _(
+                "There is no evaluation of “{name}”. “rag evaluate NAME” evaluates a "
+                "configuration; give the name of an evaluated one or the beginning of an "
+                "evaluation's identifier (at least 6 characters)."
+            ).format(name=name),
+            name=name,
+        )
     if len(found) > 1:
         raise InvalidParameterError(
             _(

@@ -311,8 +311,6 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert f"Evaluada antes de decidir: {candidate}." in outcome.err
     assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
     assert "Esa evaluación es actual." in outcome.out
-    unknown = indexed("compare", candidate, "nada").err
-    assert f"Evaluadas: {candidate}." in unknown
     again = indexed("promote", candidate, "--json").json
     assert (again["configuration"], again["changed"]) == (candidate, False)
     assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")

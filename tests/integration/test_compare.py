@@ -35,11 +35,9 @@ def asked(*found: Sequence[UUID]) -> list[Asked]:
     return [Asked(number, NOTES[:1], notes) for number, notes in enumerate(found)]
 
 
-def compare(
-    database: Database, before: str, after: str, *, common_only: bool = False
-) -> EvaluationComparison:
+def compare(database: Database, before: str, after: str) -> EvaluationComparison:
     with database.snapshot() as connection:
-        return compare_by_name(connection, before, after, common_only=common_only)
+        return compare_by_name(connection, before, after)
 
 
 def test_the_newest_evaluations_of_two_configurations_are_compared(database: Database) -> None:
@@ -78,7 +76,7 @@ def test_a_name_without_an_evaluation_is_bad_input(database: Database, name: str
         compare(database, "una", name)
 
 
-def test_different_golden_datasets_are_refused_or_compared_over_what_they_share(
+def test_different_golden_datasets_are_compared_over_what_they_share(
     database: Database,
 ) -> None:
     """A question with edited relevant notes is not common to both."""
@@ -86,9 +84,7 @@ def test_different_golden_datasets_are_refused_or_compared_over_what_they_share(
     store_evaluation(database, "una", asked([a], [a], [a]), golden="antes")
     edited = [*asked([a]), Asked(1, [b], [b]), Asked(9, [a], [a])]
     store_evaluation(database, "otra", edited, golden="después")
-    with pytest.raises(InvalidParameterError, match="--common"):
-        compare(database, "una", "otra")
-    found = compare(database, "una", "otra", common_only=True)
+    found = compare(database, "una", "otra")
     assert found.comparison.queries == 1
     assert found.left_out == 3
     assert [item.field for item in found.changes] == ["conjunto de preguntas"]

@@ -94,7 +94,7 @@ class Store:
 
     def attribute(self, before: StoredEvaluation, after: StoredEvaluation) -> Attribution:
         with self.database.snapshot() as connection:
-            found = compare_evaluations(connection, before, after, common_only=True)
+            found = compare_evaluations(connection, before, after)
         return attribute_losses(self.database, self.pipeline, found)
 
 
