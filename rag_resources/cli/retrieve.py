@@ -83,7 +83,6 @@ def retrieve(
     )
     with application() as app, working(_("Searching…")):
         answered = app.retrieve(search.question, **search.arguments(app.notes))
-        default = app.settings.answer_language
     response = answered.response.reworded(told)
     if as_json:
         write_json(answered.origin_to_json() | response.to_json())
@@ -92,8 +91,6 @@ def retrieve(
             response,
             answered.configuration,
             filtered=search.is_filtered,
-            by_words=answered.config is not None and not answered.config.uses_vectors,
-            reader=language or default,
         )
     if response.error:
         raise typer.Exit(1)
@@ -104,8 +101,6 @@ def _show(
     configuration: str,
     *,
     filtered: bool,
-    by_words: bool,
-    reader: str,
 ) -> None:
     from rag_resources.retrieval.confidence import confidence_in_words
 
@@ -132,16 +127,8 @@ def _show(
             if filtered
             else _("No note answers this question with this configuration.")
         )
-        say(
-            _("Only words were searched for, and those notes have none of the question.")
-            if by_words
-            else _(
-                "Notes without a word in common are not shown if they are less like the question "
-                "than the threshold (similarity_threshold; by default, the one of the model)."
-            )
-        )
     for rank, result in enumerate(response.results, start=1):
-        console().print(_panel(rank, result, response.query, reader))
+        console().print(_panel(rank, result))
     if response.confidence:
         for sentence in confidence_in_words(response.confidence):
             say(sentence)
@@ -151,7 +138,7 @@ def _show(
         else _("Results: {count}, in {total:.0f} ms")
     )
     count = template.format(count=len(response.results), total=response.latency_ms)
-    how = (configuration, response.strategy, "" if by_words else response.model)
+    how = (configuration, response.strategy, response.model)
     say(joined(" · ", (count, *filter(None, how))))
 
 
@@ -171,7 +158,7 @@ def warn_of(response: "RetrievalResponse") -> None:
         )
 
 
-def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Panel":
+def _panel(rank: int, result: "RetrievalResult") -> "Panel":
     from rich.panel import Panel
     from rich.text import Text
 
@@ -184,7 +171,7 @@ def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Pa
     name = "" if result.external_id == result.label else clean(result.external_id)
     below = told(joined(" · ", filter(None, (where, name, "+".join(result.lists)))))
     return Panel(
-        _passage(result, query, reader),
+        _passage(result),
         title=Text(" · ".join(filter(None, heading)), no_wrap=True, overflow="ellipsis"),
         title_align="left",
         subtitle=Text(clean(below), style="dim", no_wrap=True, overflow="ellipsis"),
@@ -192,16 +179,14 @@ def _panel(rank: int, result: "RetrievalResult", query: str, reader: str) -> "Pa
     )
 
 
-def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
+def _passage(result: "RetrievalResult") -> "Text":
     """Show the match inside its context, its best sentences underlined or between marks.
 
-    The words of the question stand out by colour on a terminal. Of a long text, the part around the
-    best sentences is shown, without Markdown's own marks.
+    Of a long text, the part around the best sentences is shown, without Markdown's own marks.
     """
     from rich.text import Text
 
     from rag_resources.core.blocks import read
-    from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
     start, end = result.matched_bounds
@@ -218,7 +203,7 @@ def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
     def part(begin: int, until: int) -> str:
         return reading.shown(max(begin, first), min(until, last))
 
-    shown = Text.assemble(
+    return Text.assemble(
         "…" if first else "",
         (part(0, start), "dim"),
         (part(start, best_start), "bold"),
@@ -229,7 +214,3 @@ def _passage(result: "RetrievalResult", query: str, reader: str) -> "Text":
         (part(end, len(text)), "dim"),
         "…" if last < len(text) else "",
     )
-    if not marks:
-        for span in matches(shown.plain, query, reader):
-            shown.stylize("yellow", span.start, span.end)
-    return shown

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from rag_resources.core.rules import word_rules
-from rag_resources.core.text import Span, without
+from rag_resources.core.text import without
 
 _CODE = r"\d+[^\W\d_](?![^\W_])"  # As "448A" or "24h"; it is a number too.
 _WORD = re.compile(rf"[^\W\d_][^\W_]*|{_CODE}")
@@ -96,33 +96,9 @@ def says_something(text: str, language: str = "es") -> bool:
     return not word_set(text) <= _words(language).silent or bool(numbers(text, language))
 
 
-def matches(text: str, asked: str, language: str = "es") -> list[Span]:
-    """Return where a text has the content words of a question, in order.
-
-    They are compared by the stems that PostgreSQL searches by: Snowball's for Spanish, with and
-    without accents. Numbers are compared by their value, those with a letter as words.
-    """
-    silent = _words(language).silent
-    words = {word for word in _WORD.findall(asked) if len(word) > 1 and fold(word) not in silent}
-    wanted = frozenset().union(*map(_searched_stems, words))
-    values = numbers(re.sub(_CODE, " ", asked), language)
-    found = [
-        match
-        for match in _WORD.finditer(text)
-        if len(match[0]) > 1 and not wanted.isdisjoint(_searched_stems(match[0]))
-    ]
-    taken = {match.start() for match in found}
-    found += [
-        match
-        for match in _NUMBER.finditer(text)
-        if match.start() not in taken and _parts(match[0])[0] in values
-    ]
-    return [Span(match.start(), match.end()) for match in found]
-
-
 @cache
 def _snowball() -> Any:
-    import snowballstemmer  # Only what shows passages needs it.
+    import snowballstemmer  # Only answers need it.
 
     return snowballstemmer.stemmer("spanish")
 
@@ -131,10 +107,6 @@ def _snowball() -> Any:
 def _stemmed(word: str) -> str:
     found: str = _snowball().stemWord(word)
     return found
-
-
-def _searched_stems(word: str) -> frozenset[str]:
-    return frozenset((_stemmed(word.lower()), _stemmed(fold(word))))
 
 
 def stems(text: str, language: str = "es") -> frozenset[str]:
