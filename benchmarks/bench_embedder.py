@@ -55,7 +55,6 @@ def main() -> None:
     """Print the speed of both models, by the length of the texts."""
     e5, use = E5Embedder(), USEEmbedder()
     write = sys.stdout.write
-    write(f"e5: {e5.runtime}; USE: {use.runtime}\n")
     write(f"BLAS threads: {os.environ.get('OPENBLAS_NUM_THREADS', 'default')}\n")
     start = time.perf_counter()
     e5.embed_queries(["a"])

@@ -341,7 +341,6 @@ def _as_json(
     found: "DatabaseStatus", models: "list[ModelContents]", evidence: "Mapping[UUID, Evidence]"
 ) -> dict[str, Any]:
     from rag_resources.migration.status import STATE_NAMES
-    from rag_resources.providers.registry import embedded_runtime
 
     serving = found.promotion
     rejections = [picked(each, "source", "root", "location", "reason") for each in found.rejections]
@@ -352,7 +351,7 @@ def _as_json(
             pending_notes="pending",
             pending_window_notes="pending_windows",
         )
-        | {"state": STATE_NAMES[model.state], "runtime": embedded_runtime(model.name)}
+        | {"state": STATE_NAMES[model.state]}
         | {"digest": found.present.model_digests.get(model.name)}
         for model in models
     ]

@@ -31,11 +31,6 @@ class CachedEmbedder(Embedder):
             self._info = self._embedder.info
         return self._info
 
-    @property
-    def runtime(self) -> str:
-        """What runs the model behind it."""
-        return self._embedder.runtime
-
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages. Same result and errors as `Embedder`."""
         return self._embed("passage", texts, self._embedder.embed_passages)

@@ -123,13 +123,6 @@ def _openvino() -> Any:
     return openvino
 
 
-def describe_runtime() -> str:
-    """Name OpenVINO's version and its number format on this processor; loads no model."""
-    openvino = _openvino()
-    version = openvino.__version__.partition("-")[0]
-    return f"OpenVINO {version}, {preferred_precision(openvino.Core())}"
-
-
 def padded_length(length: int) -> int:
     """Tokens of a window after padding: few lengths, so that each is compiled once."""
     return -(-length // 8) * 8

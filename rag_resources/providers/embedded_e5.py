@@ -17,7 +17,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from rag_resources.providers.e5_openvino import (
     OpenVinoEncoder,
-    describe_runtime,
     padded_length,
 )
 from rag_resources.providers.e5_weights import (
@@ -177,11 +176,6 @@ class E5Embedder(Embedder):
             max_sequence_tokens=_MAX_SEQUENCE_TOKENS,
             cosine_range=_COSINE_RANGE,
         )
-
-    @property
-    def runtime(self) -> str:
-        """What runs the model on this machine, and in which number format; loads no model."""
-        return describe_runtime()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, prefixed by "passage: " as the model was trained.

@@ -90,11 +90,6 @@ class USEEmbedder(Embedder):
             varies_with_batch=True,
         )
 
-    @property
-    def runtime(self) -> str:
-        """What runs the model."""
-        return f"numpy {np.__version__}, f32"
-
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.
 

@@ -71,11 +71,6 @@ class Embedder(Protocol):
         """The model behind it."""
         ...
 
-    @property
-    def runtime(self) -> str:
-        """What computes the vectors on this machine; only for display."""
-        return self.info.provider
-
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.
 

@@ -4,7 +4,6 @@ from functools import cache
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.model_names import (
-    EMBEDDED_MODELS,
     MODEL_CHOICES,
     OPENAI_SHORT,
     PREFIXES,
@@ -114,11 +113,6 @@ def _language_model(provider: str, model: str, servers: Servers) -> LanguageMode
     if provider == "ollama":
         return OllamaChat(model, host=servers.ollama_host or DEFAULT_HOST)
     return OpenAIChat(model, base_url=_openai_address(servers), api_key=servers.openai_api_key)
-
-
-def embedded_runtime(name: str) -> str | None:
-    """What computes a model on this machine; None if it is not one of the embedded ones."""
-    return build_embedder(name).runtime if name in EMBEDDED_MODELS else None
 
 
 def _openai_address(servers: Servers) -> str:
