@@ -1,8 +1,10 @@
 """How sure responses are, on a real index: measured, stored, told, and stale when things change."""
 
 import json
+import shlex
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from rag_resources.golden.files import read_unanswerable
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents
+from tests.command_line import call_rag, isolate
 from tests.evaluated_corpus import SETTINGS, Evaluated
 from tests.language_models import ScriptedModel, reply
 
@@ -230,3 +233,62 @@ def test_a_calibration_that_cannot_be_read_costs_no_response(
     )
     assert found is not None
     assert found.missing == _("it could not be read")
+
+
+OWN = """
+name: propia
+description: De las pruebas.
+role: candidate
+retrieval: {strategy: fulltext, model: openai_hash, contextual: false}
+"""
+COMMANDS = (
+    "calibrate --config fulltext --unanswerable sin_respuesta.json",
+    "retrieve '¿Qué dice de asunto40?' --config fulltext",
+    "ask '¿Qué dice dentro de tema40?' --config fulltext",
+    "ask '¿Qué dice de asunto40?' --config fulltext",
+    "answers list",
+    "answers show {answer}",
+    "feedback {answer} down --citation 1 --comment No",
+    "evaluate fulltext",
+    "evaluate propia",
+    "compare fulltext propia",
+    "experiment experimento.yaml",
+    "promote propia",
+)
+
+
+def test_the_commands_tell_people_and_programs(
+    corpus: Evaluated,
+    unanswerable: list[GoldenEntry],
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "propias").mkdir()
+    (tmp_path / "propias" / "propia.yaml").write_text(OWN)
+    experiment = "name: x\nbase: propia\ngrid: {top_k.final: [5, 10]}\n"
+    (tmp_path / "experimento.yaml").write_text(experiment)
+    isolate(
+        monkeypatch,
+        tmp_path,
+        DATABASE_URL=database_url,
+        TENANT="ana",
+        RAG_CONFIGURATIONS="propias",
+    )
+    told: dict[str, Any] = {}
+    for command in COMMANDS:
+        line = command.format(answer=told.get("ask", {}).get("answerId"))
+        shown = call_rag(monkeypatch, capsys, *shlex.split(line))
+        assert (shown.code, bool(shown.out)) == (0, True), (line, shown.err)
+        told[line.split()[0]] = call_rag(monkeypatch, capsys, *shlex.split(line), "--json").json
+    assert (told["calibrate"]["questions"], told["calibrate"]["unanswerable"]) == (60, 30)
+    assert told["retrieve"]["confidence"]["results"]["band"] == "high"
+    assert told["ask"]["sentences"][0]["citations"][0]["externalId"] == "40"
+    assert told["feedback"]["verdict"] == "down"
+    assert {each["verdict"] for each in told["compare"]["metrics"]} == {"no evidence"}
+    assert told["promote"]["configuration"] == "propia"
+    for wrong in ("rollback", "rollback nada --reason x", "feedback ffffffff up"):
+        assert call_rag(monkeypatch, capsys, *wrong.split()).code == 2
+    back = call_rag(monkeypatch, capsys, "rollback", "--reason", "x")
+    assert (back.code, bool(back.err)) == (1, True)  # Nothing served before.

@@ -86,80 +86,34 @@ def test_the_sizes_of_chunks_are_variables_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("variables", "problems"),
+    ("variables", "named"),
     [
-        (
-            {"CHUNKING__MAX_TOKENS": "muchos", "CHUNKING__OVERLAP_TOKENS": "-1"},
-            [
-                "CHUNKING__MAX_TOKENS: «muchos» no es un número entero",
-                "CHUNKING__OVERLAP_TOKENS: -1 es menor que el mínimo, 0",
-            ],
-        ),
-        (
-            {"CHUNKING__MAX_TOKENS": "9000"},
-            ["CHUNKING__MAX_TOKENS: 9000 es mayor que el máximo, 8192"],
-        ),
-        (
-            {"CHUNKING__MAX_TOKENS": "100"},
-            ["CHUNKING: min_tokens debe ser menor que max_tokens"],
-        ),
-        (
-            {"CHUNKING__MAX_TOKNES": "64"},
-            [
-                "CHUNKING__MAX_TOKNES: clave desconocida; las que hay: "
-                "MAX_TOKENS, OVERLAP_TOKENS, MIN_TOKENS, STRATEGY, TARGET, MIN, MAX, OVERLAP, UNIT"
-            ],
-        ),
-        (
-            {"CHUNKING": "64"},
-            ["CHUNKING: se esperaba un grupo de campos, no «64»"],
-        ),
-        (
-            {"CHUNKING": "max_tokens=64"},
-            ["Da cada campo de un grupo en su propia variable, como CHUNKING__MAX_TOKENS."],
-        ),
-        (
-            {"FIRST_MONTH": "ayer"},
-            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
-        ),
-        (
-            {"FIRST_MONTH": "2024-13"},
-            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
-        ),
-        (
-            {"FIRST_MONTH": "0000-01"},
-            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
-        ),
-        (
-            {"RAG_HOME": "~nadie-se-llama-asi/rag"},
-            ["RAG_HOME: no se conoce la carpeta personal de ~nadie-se-llama-asi/rag"],
-        ),
-        (
-            {"GATE__MARGIN": "1", "GATE__LATENCY_P95_MS": "0"},
-            [
-                "GATE__LATENCY_P95_MS: 0 debe ser mayor que 0.0",
-                "GATE__MARGIN: 1 debe ser menor que 1.0",
-            ],
-        ),
-        ({"EMBEDDING_MODELS": " , "}, ["EMBEDDING_MODELS: no puede estar vacío"]),
-        ({"TENANT": ""}, ["TENANT: no puede estar vacío"]),
-        (
-            {"NOTES_SOURCE_NAME": "sample"},
-            ["NOTES_SOURCE_NAME: «sample» es el nombre de la muestra; elige otro"],
-        ),
-        (
-            {"UI_PORT": "65536", "API_PORT": "uno"},
-            [
-                "UI_PORT: 65536 es mayor que el máximo, 65535",
-                "API_PORT: «uno» no es un número entero",
-            ],
-        ),
+        ({"CHUNKING__MAX_TOKENS": "muchos", "CHUNKING__OVERLAP_TOKENS": "-1"}, None),
+        ({"CHUNKING__MAX_TOKENS": "9000"}, None),
+        ({"CHUNKING__MAX_TOKENS": "100"}, ["CHUNKING"]),
+        ({"CHUNKING__MAX_TOKNES": "64"}, None),
+        ({"CHUNKING": "64"}, None),
+        ({"FIRST_MONTH": "ayer"}, None),
+        ({"FIRST_MONTH": "2024-13"}, None),
+        ({"FIRST_MONTH": "0000-01"}, None),
+        ({"RAG_HOME": "~nadie-se-llama-asi/rag"}, None),
+        ({"GATE__LATENCY_P95_MS": "0", "GATE__MARGIN": "1"}, None),
+        ({"EMBEDDING_MODELS": " , "}, None),
+        ({"TENANT": ""}, None),
+        ({"NOTES_SOURCE_NAME": "sample"}, None),
+        ({"UI_PORT": "65536", "API_PORT": "uno"}, None),
     ],
 )
 def test_every_bad_variable_is_named(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], problems: list[str]
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: list[str] | None
 ) -> None:
-    assert problems_of(monkeypatch, variables) == problems
+    found = [problem.partition(": ")[0] for problem in problems_of(monkeypatch, variables)]
+    assert found == (named or list(variables))
+
+
+def test_a_group_that_is_no_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (problem,) = problems_of(monkeypatch, {"CHUNKING": "max_tokens=64"})
+    assert "CHUNKING__MAX_TOKENS" in problem
 
 
 def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
