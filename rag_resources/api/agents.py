@@ -34,8 +34,8 @@ class Restricted(Body):
     query: Question
     tags: Annotated[
         tuple[ShortText, ...],
-        BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
         Field(max_length=20),
+        BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
     ] = ()
     file: ShortText | None = None
     created_from: Moment | None = None

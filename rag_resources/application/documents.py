@@ -48,11 +48,9 @@ from rag_resources.store.document_list import (
     count_missing,
     fetch_summary,
     find_document,
-    list_document_owners,
     list_documents,
     list_month_documents,
     list_unread,
-    list_waiting_uploads,
     page_quality,
     read_details,
     refresh_statuses,
@@ -201,7 +199,10 @@ class Documents:
 
     def _owners(self, window: TimeWindow) -> Sequence[str]:
         with self.database.transaction() as connection:
-            return list_document_owners(connection, window)
+            rows = queries().list_document_owners(
+                connection, first=window.start, after_last=window.end
+            )
+            return [row.tenant_id for row in rows]
 
     def held(self, window: TimeWindow) -> Sequence[HeldReading]:
         """Return the new readings that wait for a person."""
@@ -236,7 +237,8 @@ class Documents:
     def waiting_uploads(self) -> Mapping[UUID, datetime]:
         """Return the arrival times of the uploads, of all tenants, that are not read yet."""
         with self.database.transaction() as connection:
-            return list_waiting_uploads(connection, UPLOADS)
+            rows = queries().list_waiting_uploads(connection, source=UPLOADS)
+            return {row.id: row.arrived_at for row in rows}
 
     # --- For a person
 

@@ -14,6 +14,7 @@ from rag_resources.core.types import (
     TimeWindow,
 )
 from rag_resources.database.pool import Database
+from rag_resources.database.queries import queries
 from rag_resources.indexing.purge import DELETED_GRACE_DAYS, PurgeReport, purge
 from rag_resources.ingestion.content_source import (
     ContentSource,
@@ -35,14 +36,7 @@ from rag_resources.store.notes import (
     list_outside,
     list_twins,
 )
-from rag_resources.store.open_notes import (
-    NoteOrigin,
-    OpenNote,
-    list_origins,
-    list_sections,
-    list_tags,
-    open_note,
-)
+from rag_resources.store.open_notes import NoteOrigin, OpenNote
 from rag_resources.store.rejections import (
     Rejection,
     UndatedNote,
@@ -187,22 +181,30 @@ class Notes:
     def open(self, note_id: UUID) -> OpenNote | None:
         """Return a note for a reader; None if the tenant has none of this id."""
         with self.database.transaction() as connection:
-            return open_note(connection, note_id, tenant=self.settings.tenant)
+            row = queries().open_note(connection, note_id=note_id, tenant=self.settings.tenant)
+        return OpenNote.model_validate(row) if row else None
 
     def origins(self, note_ids: Sequence[UUID]) -> Mapping[UUID, NoteOrigin]:
         """Return where notes come from, by note."""
         with self.database.transaction() as connection:
-            return list_origins(connection, note_ids, tenant=self.settings.tenant)
+            rows = queries().list_note_origins(
+                connection, note_ids=list(note_ids), tenant=self.settings.tenant
+            )
+            return {row.id: NoteOrigin(row.document_id, row.source, row.tags) for row in rows}
 
     def of_document(self, document_id: UUID) -> Sequence[UUID]:
-        """Return the notes that are sections of a document; empty if it has none."""
+        """Return the first thousand notes that are sections of a document, in its order."""
         with self.database.transaction() as connection:
-            return list_sections(connection, document_id, tenant=self.settings.tenant)
+            rows = queries().list_section_ids(
+                connection, document_id=document_id, tenant=self.settings.tenant
+            )
+            return [row.id for row in rows]
 
     def tags(self, *, limit: int) -> Sequence[tuple[str, int]]:
         """Return the most used tags with their numbers of notes."""
         with self.database.transaction() as connection:
-            return list_tags(connection, tenant=self.settings.tenant, limit=limit)
+            rows = queries().list_tags(connection, tenant=self.settings.tenant, row_limit=limit)
+            return [(row.tag, row.notes) for row in rows]
 
     def questions_naming(self, note_ids: Collection[UUID]) -> Mapping[UUID, str]:
         """Return the golden questions with one of these notes among their relevant ones, by id."""

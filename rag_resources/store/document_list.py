@@ -67,10 +67,12 @@ class DocumentSummary(BaseModel):
     updated_at: datetime
     file_sha256: bytes | None = Field(exclude=True)
     file_bytes: int | None
-    addresses: Annotated[Sequence[Mapping[str, Any]], BeforeValidator(lambda given: given or ())]
+    addresses: Annotated[
+        Sequence[Mapping[str, Any]], BeforeValidator(lambda given: given or ())
+    ] = Field(exclude=True)
     page_count: int | None
     pages: int
-    words: int
+    words: int = Field(exclude=True)
     needs_ocr: int
     low_quality: int
     quality: float | None
@@ -294,18 +296,6 @@ def list_unread(connection: Connection, *, limit: int) -> list[UnreadDocument]:
         UnreadDocument(each.address, each.first_failure.reason if each.first_failure else "")
         for each in unread
     ]
-
-
-def list_waiting_uploads(connection: Connection, source: str) -> dict[UUID, datetime]:
-    """Return the arrival times of a source's documents, of all tenants, that are not read yet."""
-    rows = queries().list_waiting_uploads(connection, source=source)
-    return {row.id: row.arrived_at for row in rows}
-
-
-def list_document_owners(connection: Connection, window: TimeWindow) -> list[str]:
-    """Return the tenants with documents that arrived in a window."""
-    rows = queries().list_document_owners(connection, first=window.start, after_last=window.end)
-    return [row.tenant_id for row in rows]
 
 
 def list_document_ids(connection: Connection, window: TimeWindow, *, tenant: str) -> list[UUID]:

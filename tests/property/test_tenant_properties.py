@@ -21,6 +21,7 @@ from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Access, Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.database.schema import own_tables
 from rag_resources.documents.arrival import files_folder
 from rag_resources.documents.uploads import check_upload
@@ -33,7 +34,6 @@ from rag_resources.settings import Settings, load_settings
 from rag_resources.store.answers import insert_answers
 from rag_resources.store.index_state import read_index_version
 from rag_resources.store.notes import note_id
-from rag_resources.store.open_notes import list_tags
 from rag_resources.store.search import any_visible
 from rag_resources.store.status import read_status
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus, Draft
@@ -118,7 +118,7 @@ class Neighbours:
             status = read_status(connection)
             told = [
                 status,
-                list_tags(connection, tenant="ana", limit=10),
+                list(queries().list_tags(connection, tenant="ana", row_limit=10)),
                 [
                     any_visible(
                         connection, tenant="ana", filters=RetrievalFilters(note_ids=(note,))
