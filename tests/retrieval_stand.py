@@ -214,7 +214,3 @@ LATE_SEMANTIC = (
     _("Semantic search is unavailable, using keyword search"),
     _("Partial search completed (time limit exceeded)"),
 )
-LATE_FULLTEXT = (
-    _("Keyword search is unavailable, using semantic search"),
-    _("Partial search completed (time limit exceeded)"),
-)

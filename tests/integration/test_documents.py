@@ -1,7 +1,5 @@
 """Documents in the database: results that know their place, and what goes with a document."""
 
-from collections.abc import Iterator
-from typing import BinaryIO
 from uuid import UUID
 
 import pytest
@@ -27,19 +25,6 @@ from tests.office_files import archive, rows, xlsx_parts
 
 WORDS = RetrievalConfig(strategy="fulltext", model="openai_hash")
 QUESTION = "¿Cuántas viviendas públicas promete el plan?"
-
-
-class LineReader:
-    """Reads a text whose pages are parted by form feeds; a page that says so cannot be read."""
-
-    name = "lines"
-    reader_hash = "1"
-
-    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
-        """Give the pages."""
-        for number, text in enumerate(file.read().decode().split("\f"), start=1):
-            yield PageFailure(number, "UNREADABLE") if text == "?" else Page(number, text)
-
 
 PAGES = {
     1: Page(

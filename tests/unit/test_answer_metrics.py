@@ -2,10 +2,9 @@
 
 from uuid import UUID
 
-import dagster as dg
 import pytest
 
-from rag_assets.evaluation.checks import citations_result, silence_result
+from rag_assets.evaluation.checks import citations_result
 from rag_resources.core.answer_metrics import (
     AnswerFigures,
     Estimate,
@@ -114,43 +113,6 @@ def figures_of(precision: float, false_answers: int) -> AnswerFigures:
         },
         silence=SilenceCurve(asked=100, hidden=100, points=(point,)),
     )
-
-
-@pytest.mark.parametrize(
-    ("precision", "false_answers", "states"),
-    [
-        (0.7, 20, ("pass", "pass")),
-        (0.55, 45, ("inconclusive", "inconclusive")),
-        (0.4, 70, ("fail", "fail")),
-        (None, None, ("inconclusive", "inconclusive")),
-    ],
-)
-def test_checks_and_refusals_are_made_of_one_verdict(
-    precision: float | None, false_answers: int | None, states: tuple[str, str]
-) -> None:
-    """They refuse only where they block, and say the same as the check.
-
-    What was not measured refuses nothing, and its check warns.
-    """
-    figures = None
-    if precision is not None and false_answers is not None:
-        figures = figures_of(precision, false_answers)
-    evaluation = stored(hit_rate_at_10=1.0, answers=figures)
-    warns = Gates(evaluation, GateConfig(), None, CURRENT)
-    assert (warns.citations, warns.silence) == states
-    assert warns.shortfall is None
-    results = citations_result(warns), silence_result(warns)
-    measured = figures is not None
-    assert [item.passed for item in results] == [measured and state != "fail" for state in states]
-    severity = dg.AssetCheckSeverity.ERROR if measured else dg.AssetCheckSeverity.WARN
-    assert {item.severity for item in results} == {severity}
-    for name, said in (
-        ("citation_precision_blocks", warns.citations_in_words),
-        ("false_answers_blocks", warns.silence_in_words),
-    ):
-        blocks = Gates(evaluation, GateConfig(**{name: True}), None, CURRENT)
-        assert (blocks.shortfall is not None) == ("fail" in states)
-        assert blocks.shortfall is None or str(said) in str(blocks.shortfall)
 
 
 def test_a_disturbed_evaluation_says_nothing_of_answers() -> None:

@@ -107,28 +107,6 @@ def test_a_grid_that_would_take_for_ever_is_refused() -> None:
         tried(MAX_CONFIGURATIONS)
 
 
-@pytest.mark.parametrize(
-    ("grid", "name"),
-    [
-        ({"fusion.method": ["rrf", "weighted"], "top_k.final": [3]}, "method=rrf"),
-        ({"fusion.method": ["rrf"], "top_k.final": [3]}, "method=rrf, final=3"),
-        (
-            {"retrievers.semantic.weight": [0.1, 0.2], "retrievers.fulltext.weight": [0.8, 0.9]},
-            "retrievers.semantic.weight=0.1, retrievers.fulltext.weight=0.8",
-        ),
-        (
-            {"reranking.enabled": [False, True], "transformation.enabled": [False, True]},
-            "reranking.enabled=False, transformation.enabled=False",
-        ),
-    ],
-)
-def test_a_combination_is_named_by_the_fields_that_vary_as_shortly_as_is_clear(
-    grid: dict[str, list[object]], name: str
-) -> None:
-    raw = {"name": "x", "base": "b", "grid": grid}
-    assert list(expand(parse_experiment(raw, origin="x"), BASE))[1] == name
-
-
 def test_a_split_depends_on_texts_and_seed_alone() -> None:
     asked = entries(40)
     assert split_questions(asked, Selection()) == split_questions(asked[::-1], Selection())
