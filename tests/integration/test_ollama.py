@@ -110,7 +110,7 @@ def test_a_model_that_changes_its_dimension_is_refused(
     embedder.embed_passages(["antes"])
     ollama.embedding_models[f"{MODEL}:latest"] = 512
     for _ in range(2):
-        with pytest.raises(InvalidEmbeddingError, match="512"):
+        with pytest.raises(InvalidEmbeddingError):
             embedder.embed_passages(["después"])
 
 
