@@ -237,13 +237,11 @@ def _kind(item: Moved) -> str:
 
 def moved_in_words(moved: Iterable[Moved]) -> list[Text]:
     """Say in one sentence which parts moved, and in which months; none if nothing did."""
-    found = sorted(moved, key=lambda each: _ORDER[_kind(each)])
-    if not found:
-        return []
-    said = _("changed: {parts}").format(
-        parts=listed(list(dict.fromkeys(_WORDS[_kind(item)] for item in found)))
-    )
-    months = sorted({item.month for item in found} - {NO_MONTH}, reverse=True)
-    if not months:
-        return [said]
-    return [joined(" ", (said, _("in {months}").format(months=months_in_words(months))))]
+    months: dict[str, set[str]] = {}
+    for item in sorted(moved, key=lambda each: _ORDER[_kind(each)]):
+        months.setdefault(_WORDS[_kind(item)], set()).update({item.month} - {NO_MONTH})
+    parts = [
+        joined("", (word, " (", months_in_words(sorted(own, reverse=True)), ")")) if own else word
+        for word, own in months.items()
+    ]
+    return [_("changed: {parts}").format(parts=listed(parts))] if parts else []

@@ -184,7 +184,7 @@ def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_suspected(
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     lost = said.metadata[label("lost")].value
     assert f"la configuración perdió 0 y los datos {lost}" in shown(said, "causes")
-    assert f"{MEANING_MONTH[:7]}: vectores" in shown(said, "changes")
+    assert f"vectores ({MEANING_MONTH[:7]})" in shown(said, "changes")
     assert "es peor que «rapida», que sirve" in failure_texts(serving.run(PROMOTED))
 
 
