@@ -85,7 +85,7 @@ def ui() -> None:
 )
 def dagster(arguments: PassedOn = None) -> None:
     """Replace this process by Dagster's command line, in the environment of its instance."""
-    _prepare(load_settings(), migrating=False, ends_dead_runs=False)
+    _prepare(load_settings(), migrating=False)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *(arguments or [])])  # noqa: S606 - the caller's own arguments
 
@@ -117,8 +117,8 @@ def worker(
                 "'brain-sync-rag[celery]'”."
             )
         )
-    _prepare(settings, migrating=False, ends_dead_runs=False)
-    from rag_assets.runs.celery_worker import work
+    _prepare(settings, migrating=False)
+    from rag_assets.runs.celery_launcher import work
 
     note(_("Waiting for runs, {runs} at once (Ctrl+C to end).").format(runs=runs))
     work(runs=runs)
@@ -139,7 +139,7 @@ def forget(
 ) -> None:
     """Delete Dagster's records of the runs of a deleted tenant."""
     settings = load_settings()
-    _prepare(settings, migrating=False, ends_dead_runs=False)
+    _prepare(settings, migrating=False)
     import dagster as dg
 
     from rag_assets.runs.forgetting import forget_runs
@@ -155,10 +155,10 @@ def forget(
     )
 
 
-def _prepare(settings: Settings, *, migrating: bool, ends_dead_runs: bool = True) -> None:
+def _prepare(settings: Settings, *, migrating: bool) -> None:
     from rag_assets.instance import prepare
 
-    for notice in prepare(settings, migrating=migrating, ends_dead_runs=ends_dead_runs):
+    for notice in prepare(settings, migrating=migrating):
         note(notice)
     # From here on, also for webserver, daemon and their runs: Dagster's logs may quote notes. Not
     # before: root's embedded server runs as another user, who must be able to enter the home.

@@ -9,7 +9,6 @@ from rag_assets.configured import Configured, read_configured
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import citations_verified, document_errors, extraction_loss
 from rag_assets.documents.sensor import build_new_documents_sensor
-from rag_assets.documents.uploads import build_uploaded_documents_sensor
 from rag_assets.evaluation.assets import (
     build_evaluation_asset,
     build_report_asset,
@@ -17,10 +16,6 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
-from rag_assets.evaluation.configuration_files import (
-    build_configuration_files_sensor,
-    build_configurations_check,
-)
 from rag_assets.graph.assets import build_graph_asset
 from rag_assets.graph.checks import build_completeness_check
 from rag_assets.indexing.assets import build_chunks_asset
@@ -62,9 +57,7 @@ from rag_assets.schedules import (
 from rag_assets.sensors import (
     automation,
     build_new_notes_sensor,
-    build_stop_backfills_sensor,
     build_waiting_notes_sensor,
-    dead_runs,
     failed_runs,
 )
 from rag_assets.serving.answer_log import build_answer_log_asset
@@ -121,12 +114,8 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             build_new_notes_sensor(settings),
             build_waiting_notes_sensor(settings),
             build_new_documents_sensor(settings),
-            build_uploaded_documents_sensor(settings),
             build_outside_runs_sensor(configured),
-            build_configuration_files_sensor(configured),
             failed_runs,
-            dead_runs,
-            build_stop_backfills_sensor(settings),
             automation,
         ],
         resources={"rag": RagResource(settings=settings), **overrides},
@@ -168,11 +157,7 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         for check in build_vectors_checks(kind, model, configured)
     ]
     quality_checks = [build_quality_check(model, configured) for model in configured.models]
-    gates = [
-        gate
-        for item in configured.configurations.values()
-        for gate in build_gates(item, configured.settings.gate)
-    ]
+    gates = [gate for item in configured.configurations.values() for gate in build_gates(item)]
     return [
         extraction_loss,
         document_errors,
@@ -185,6 +170,5 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         *(build_completeness_check(part) for part in GraphPart),
         golden_valid,
         golden_drift,
-        build_configurations_check(configured),
         *gates,
     ]

@@ -1,31 +1,32 @@
 """Prepares the Dagster instance of a RAG_HOME: database, home folder and storage."""
 
 import os
+from pathlib import Path
 
 import dagster as dg
 from filelock import FileLock
 
 from rag_assets.configured import read_configured
-from rag_assets.instance_file import provide_instance_file
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.database.locate import check_dagster_url, dagster_url, direct_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
-from rag_resources.files import PRIVATE, make_private
+from rag_resources.files import PRIVATE, make_private, write_atomically
 from rag_resources.languages.messages import _
 from rag_resources.packaged import packaged
 from rag_resources.settings import Settings
 
-OURS = ("dagster", "dagster.default", "dagster.lock", "reports")
+OURS = ("dagster", "dagster.lock", "reports")
 """What the product keeps in a home besides the server's folder, which has an owner of its own. A
 home may hold a user's own files, too."""
 WORKSPACE = packaged("rag_assets", "workspace.yaml")
+INSTANCE = packaged("rag_assets", "dagster.yaml")
+"""The product's own instance file. A copy of it is replaced as long as it has the first line."""
 
 
-def prepare(
-    settings: Settings, *, migrating: bool = False, ends_dead_runs: bool = True
-) -> list[str]:
+def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
     """Start everything that webserver, daemon and runs need, and set the environment for it.
 
     The instance is created here, once, because webserver and daemon that start together on a new
@@ -35,8 +36,6 @@ def prepare(
         settings: Of this process and those it starts.
         migrating: Whether to migrate the application's schema; otherwise a schema of another
             version is refused.
-        ends_dead_runs: Whether to end runs that no process executes. Only those who know the
-            launcher of the runs can tell; a worker may not.
 
     Returns:
         Messages for the user, in Spanish.
@@ -50,7 +49,7 @@ def prepare(
     home = settings.ensure_home()
     _check_database(direct_url(settings), migrating=migrating)
     check_dagster_url(settings)
-    notices = provide_instance_file(settings.instance_folder, home=home)
+    provide_instance_file(settings.instance_folder)
     for name in OURS:
         make_private(home / name)
     os.environ["RAG_HOME"] = str(home)
@@ -63,13 +62,34 @@ def prepare(
         dg.DagsterInstance.get() as instance,
     ):
         _initialise_pools(instance)
-        if ends_dead_runs:
-            end_dead_runs(instance)
-    told = (
+        end_dead_runs(instance)
+    return [
         _("A configuration with an error is left out. {problem}").format(problem=problem)
         for problem in left_out
-    )
-    return [*notices, *told]
+    ]
+
+
+def provide_instance_file(folder: Path) -> None:
+    """Make sure that a Dagster home has the product's `dagster.yaml`, or one of the user's own.
+
+    Raises:
+        InvalidParameterError: The folder cannot be written.
+    """
+    path, default = folder / "dagster.yaml", INSTANCE.read_bytes()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        own = path.read_bytes() if path.exists() else default.partition(b"\n")[0]
+        if own != default and own.startswith(default.partition(b"\n")[0]):
+            # Written atomically: a daemon that reads an empty file falls back to SQLite.
+            write_atomically(path, default, mode=PRIVATE)
+    except OSError as error:
+        raise InvalidParameterError(
+            _(
+                "{path} cannot be read or written. Check the permissions or choose another folder "
+                "in DAGSTER_HOME."
+            ).format(path=path),
+            path=path,
+        ) from error
 
 
 def _check_database(url: str, *, migrating: bool) -> None:

@@ -4,51 +4,48 @@ It runs the code location's jobs in this process on the real instance, so that t
 It evaluates only what has changed since its last evaluation.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import dagster as dg
+from dagster._core.log_manager import get_log_record_metadata
 from dagster_postgres.utils import DagsterPostgresException
 from sqlalchemy.exc import DBAPIError
 
 from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
-from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, NOTES, evaluation_key
-from rag_assets.main_job_console import (
-    evaluating,
-    print_results,
-    progress_bars,
-    tell_how_to_evaluate,
-    tell_phase,
-    tell_unread,
-    tell_unread_again,
-)
+from rag_assets.keys import EVALUATION_REPORT, evaluation_key
 from rag_assets.runs.failures import failure_reasons
-from rag_assets.runs.liveness import alive, end_dead_runs
+from rag_assets.runs.liveness import alive
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
 from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
-from rag_resources.cli.output import warn, working
-from rag_resources.core.errors import (
-    DatabaseUnavailableError,
-    RagError,
-)
+from rag_resources.cli.output import is_quiet, say, show_table, warn, working
+from rag_resources.cli.status import documents_in_words
+from rag_resources.configurations import DEFAULT_CONFIGURATION
+from rag_resources.core.errors import DatabaseUnavailableError, RagError
+from rag_resources.core.types import TimeWindow
 from rag_resources.database.faults import fault_of
+from rag_resources.evaluation.summary import comparison_table
 from rag_resources.ingestion.content_source import ContentSource
-from rag_resources.languages.labels import label
+from rag_resources.ingestion.ingest import outside_in_words
 from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
 
+SHOWN = 20
+
 
 def main_job(settings: Settings, source: ContentSource, *, mixes: bool = False) -> None:
-    """Run everything with progress bars, and print the table of configurations.
+    """Run everything, say what is done, and print the table of configurations.
 
     Notes that could not be indexed do not stop the job; they are reported at the end.
 
@@ -83,75 +80,142 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
         # Records are in English and not for users, who are told in sentences.
         settings = settings.model_copy(update={"log_level": "error"})
     log_to_stderr(level=settings.log_level)
-    with (
-        open_application(settings) as application,
-        dg.DagsterInstance.get() as instance,
-    ):
+    with open_application(settings) as application, dg.DagsterInstance.get() as instance:
         keep_connections(instance)
-        end_dead_runs(instance)
-        runs = _Runs(build_defs(settings), settings, instance)
-        with progress_bars(application, configured.window_models):
-            choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
-            tell_phase(_("Reading notes and documents…"))
+        runs = Runs(settings, instance)
+        window, windows = full_window(settings), configured.window_models
+        choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
+        results = []
+        with runs.phase(_("Reading notes and documents…")):
             bad_notes = runs.months("ingest", ops={"notes": choice})
-            questions = None
             if source.golden or application.golden.entries():
-                questions = runs.questions(ops={"golden_dataset": choice})
-            windows = configured.window_models
-            window = full_window(settings)
-            is_indexed = application.migration.is_done(window, window_models=windows)
-            if not (is_indexed and application.graph.is_done(window)):
-                tell_phase(_("Indexing: chunks, vectors and graph…"))
+                golden = runs.execute("golden", ops={"golden_dataset": choice})
+                if not golden.get_asset_materialization_events():
+                    runs.require(golden)
+                results.append(golden)
+        if not (
+            application.migration.is_done(window, window_models=windows)
+            and application.graph.is_done(window)
+        ):
+            with runs.phase(_("Indexing: chunks, vectors and graph…")):
                 bad_notes += runs.months("index")
-            progress = runs.execute("migration_progress")
-        unread = tell_unread(application, window)
-        if absent := runs.told(NOTES, "absent_notes"):
-            warn(absent)
-        if questions and (unknown := runs.told(GOLDEN_DATASET, "unknown_keys")):
-            warn(unknown)
-        if not application.golden.entries():
-            tell_how_to_evaluate()
-            tell_unread_again(unread)
-            _succeeded(progress, settings)
-            _end_with(bad_notes)
-            return
-        if questions:
-            _succeeded(questions, settings)
-        stale = application.evaluations.stale(configured.configurations)
-        phase = evaluating(stale)
-        tell_phase(phase)
-        with working(phase):
-            _evaluate(runs, application, configured, stale)
-            before = application.serving.promotion()
-            promotion = runs.execute("promote")
-            report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
-        print_results(application, configured, before)
-        tell_unread_again(unread)
-        _succeeded(promotion, settings)
-        _succeeded(report, settings)
-        _succeeded(progress, settings)
-    _end_with(bad_notes)
-
-
-def _end_with(bad_notes: Sequence[str]) -> None:
-    """Report the notes that could not be indexed, if any."""
+        results.append(runs.execute("migration_progress"))
+        _tell_documents(application, window)
+        if application.golden.entries():
+            # What is not valid in the questions fails here: nothing is evaluated or promoted.
+            runs.require(*results)
+            stale = application.evaluations.stale(configured.configurations)
+            with runs.phase(_("Evaluating: {names}…").format(names=", ".join(stale) or "–")):
+                if stale:
+                    evaluated = runs.execute("evaluate", assets=map(evaluation_key, stale))
+                    if application.evaluations.stale(configured.configurations):
+                        runs.require(evaluated)
+                results.append(runs.execute("promote"))
+                results.append(runs.execute("evaluate", assets=[EVALUATION_REPORT]))
+            _print_results(application, configured)
+        else:
+            say(
+                _(
+                    "The notes are indexed and can be searched. There are no golden questions with "
+                    "an answer, so nothing is evaluated or promoted: name a file of them in "
+                    "GOLDEN_SOURCE (“rag init FOLDER” proposes 20) and repeat."
+                )
+            )
+        runs.require(*results)
     if bad_notes:
         raise RagError("\n".join(bad_notes))
 
 
-@dataclass(frozen=True)
-class _Runs:
+def _tell_documents(application: Application, window: TimeWindow) -> None:
+    """Say how many documents could be read, and which notes no month processes."""
+    counted, missing = application.documents.count(window), application.documents.count_missing()
+    failed = counted.statuses.get("failed", 0)
+    if counted.documents:
+        tell = warn if failed or missing else say
+        tell(documents_in_words(counted.documents, failed, missing))
+    if outside := application.notes.outside(window, limit=SHOWN):
+        warn(outside_in_words(outside))
+
+
+def _print_results(application: Application, configured: Configured) -> None:
+    """Print the table of the configurations that are switched on, and what serves."""
+    evaluations = application.evaluations
+    latest = [
+        item
+        for item in evaluations.latest_of_each()
+        if item.configuration in configured.configurations
+    ]
+    title = _("Configurations evaluated (@k: Hit_Rate@k)")
+    evidence = evaluations.evidence(latest)
+    show_table(comparison_table(latest, evaluations.gate, evidence, title=title), whole=True)
+    promotion = application.serving.promotion()
+    if promotion:
+        say(
+            _("The configuration “{name}” serves, with the model {model}.").format(
+                name=promotion.configuration, model=promotion.model
+            )
+        )
+    else:
+        say(
+            _("No configuration was promoted yet: until then “{default}” answers.").format(
+                default=DEFAULT_CONFIGURATION
+            )
+        )
+    say(_('Ask with “rag retrieve "…"”, or look at Dagster with “rag ui” (or “make ui”).'))
+
+
+def _where(settings: Settings) -> str:
+    """Say where a run is seen."""
+    ui = running_program(settings.rag_home, UI)
+    return (
+        _("Open it at {url}.").format(url=ui.address)
+        if ui
+        else _("Open it with “rag ui” (or “make ui”).")
+    )
+
+
+class _Console(logging.Handler):
+    """Shows what a step logs: warnings for good, the rest until the next line comes."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.show: Callable[[str], None] = lambda _: None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record, unless it is an event of Dagster."""
+        told = get_log_record_metadata(record)
+        if told["dagster_event"] is None:
+            (warn if record.levelno == logging.WARNING else self.show)(told["orig_message"])
+
+
+class Runs:
     """Executes jobs in this process.
 
-    Attributes:
-        definitions: Include the jobs.
-        settings: The settings that the definitions were built from.
+    Args:
+        settings: Those of the definitions.
         instance: Records the runs.
     """
 
-    definitions: dg.Definitions
-    settings: Settings
-    instance: dg.DagsterInstance
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
+        self.settings, self.instance, self._console = settings, instance, _Console()
+
+        @dg.logger
+        def console(_: dg.InitLoggerContext) -> logging.Logger:
+            log = logging.Logger("rag run")
+            log.addHandler(self._console)
+            return log
+
+        shown = dg.Definitions(loggers={"console": console})
+        self._definitions = dg.Definitions.merge(build_defs(settings), shown)
+
+    @contextmanager
+    def phase(self, message: str) -> Iterator[None]:
+        """Say what begins, and show its progress while it lasts."""
+        if not is_quiet():
+            say(message)
+            sys.stdout.flush()
+        with working(message) as self._console.show:
+            yield
 
     def months(self, job: str, *, ops: Mapping[str, Any] | None = None) -> list[str]:
         """Execute a job over all months in one run; only single notes may fail.
@@ -170,43 +234,9 @@ class _Runs:
         }
         result = self.execute(job, tags=window, ops=ops)
         if failed_for_notes_only(self.instance, result):
-            return [_reason(result, self.settings)]
-        _succeeded(result, self.settings)
+            return [self._reason(result)]
+        self.require(result)
         return []
-
-    def questions(self, *, ops: Mapping[str, Any] | None = None) -> dg.ExecuteInProcessResult:
-        """Import the golden questions, which must succeed, and check them.
-
-        If only the check fails, the notes can be indexed meanwhile; nothing must be evaluated.
-
-        Returns:
-            The run.
-        """
-        result = self.execute("golden", ops=ops, asset_selection=[GOLDEN_DATASET])
-        if not result.get_asset_materialization_events():
-            _succeeded(result, self.settings)
-        elif not result.success:
-            warn(
-                _(
-                    "The golden questions do not pass their check, so nothing will be evaluated "
-                    "or promoted; the notes are indexed meanwhile. The reason is told at the end."
-                )
-            )
-        return result
-
-    def told(self, asset: dg.AssetKey, name: str) -> str:
-        """Return a text that the last materialisation of an asset has; empty if it has none.
-
-        Args:
-            asset: One whose latest month, if it has months, has the text.
-            name: As in `labels`.
-        """
-        months = monthly(self.settings).get_partition_keys()[-1:] if asset == NOTES else None
-        wanted = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=months)
-        records = self.instance.fetch_materializations(wanted, limit=1).records
-        made = records[0].asset_materialization if records else None
-        said = made.metadata.get(label(name)) if made else None
-        return str(said.value) if said and said.value != "–" else ""
 
     def execute(
         self,
@@ -214,42 +244,34 @@ class _Runs:
         *,
         tags: Mapping[str, str] | None = None,
         ops: Mapping[str, Any] | None = None,
-        **options: Any,
+        assets: Iterable[dg.AssetKey] | None = None,
     ) -> dg.ExecuteInProcessResult:
-        """Execute a job; the caller checks how it ended."""
+        """Execute a job, or only some of its assets; the caller checks how it ended."""
         run_id = str(uuid4())
         with alive(run_id, self.settings) as own_tags:
-            result = self.definitions.resolve_job_def(job).execute_in_process(
+            result = self._definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
                 raise_on_error=False,
-                # The console shows progress bars; the UI has the whole log.
-                run_config={
-                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-                    "ops": ops or {},
-                },
+                run_config={"loggers": {"console": {}}, "ops": ops or {}},
                 run_id=run_id,
                 tags={**own_tags, **ORIGIN_TAGS, MAIN_JOB: "", **(tags or {})},
-                **options,
+                asset_selection=list(assets) if assets else None,
             )
         show_on_timeline(self.instance, run_id)
         return result
 
+    def require(self, *results: dg.ExecuteInProcessResult) -> None:
+        """Raise the reason of the first run that failed."""
+        for result in results:
+            if not result.success:
+                raise RagError(self._reason(result))
 
-def _succeeded(result: dg.ExecuteInProcessResult, settings: Settings) -> None:
-    if not result.success:
-        raise RagError(_reason(result, settings))
-
-
-def _reason(result: dg.ExecuteInProcessResult, settings: Settings) -> str:
-    ui = running_program(settings.rag_home, UI)
-    where = (
-        _("Open it at {url}.").format(url=ui.address)
-        if ui
-        else _("Open it with “rag ui” (or “make ui”).")
-    )
-    return _("The run {run_id} has failed: {reason}\n{where}").format(
-        run_id=result.run_id, reason=failure_reasons(result.all_events), where=where
-    )
+    def _reason(self, result: dg.ExecuteInProcessResult) -> str:
+        return _("The run {run_id} has failed: {reason}\n{where}").format(
+            run_id=result.run_id,
+            reason=failure_reasons(result.all_events),
+            where=_where(self.settings),
+        )
 
 
 def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> bool:
@@ -266,14 +288,3 @@ def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProc
         and all(entry.step_key in started for entry in planned)
         and all(data and FAILED_NOTES in data.metadata for data in failed)
     )
-
-
-def _evaluate(
-    runs: _Runs, application: Application, configured: Configured, names: list[str]
-) -> None:
-    """Evaluate these configurations; one left without a current evaluation is an error."""
-    if not names:
-        return
-    result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])
-    if application.evaluations.stale(configured.configurations):
-        _succeeded(result, runs.settings)

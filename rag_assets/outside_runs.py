@@ -1,4 +1,4 @@
-"""The sensor that shows what was evaluated and promoted without Dagster, as by the command line.
+"""The sensor that shows what was evaluated and promoted without a run, as by the command line.
 
 What is shown of an evaluation and of what serves is in `rag_assets.evaluation` and
 `rag_assets.serving`.
@@ -6,20 +6,20 @@ What is shown of an evaluation and of what serves is in `rag_assets.evaluation` 
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Self
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import dagster as dg
 
 from rag_assets.configured import Configured
-from rag_assets.evaluation.checks import told_without_checks
-from rag_assets.evaluation.metadata import stored_metadata, unplotted
+from rag_assets.evaluation.checks import gates_of
+from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import PROMOTED_CONFIG, evaluation_key
 from rag_assets.labels import labelled
 from rag_assets.serving.metadata import promotion_metadata
 from rag_resources.application import Application, open_application
+from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.languages.messages import _
 from rag_resources.store.promotions import Promotion
@@ -27,37 +27,9 @@ from rag_resources.store.promotions import Promotion
 PER_TICK = 20
 """Most evaluations, and most promotions, that a tick reports; it has a minute."""
 
-_BEFORE_ALL = datetime.fromtimestamp(0, UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """Up to where evaluations and promotions are reported: time and id of the last of each."""
-
-    evaluation: tuple[datetime, UUID] = (_BEFORE_ALL, UUID(int=0))
-    promotion: tuple[datetime, int] = (_BEFORE_ALL, 0)
-
-    @classmethod
-    def of_cursor(cls, cursor: str | None) -> Self:
-        """Read a sensor's cursor; without one, nothing is reported yet."""
-        if cursor is None:
-            return cls()
-        read = json.loads(cursor)
-        (evaluated, evaluation_id), (promoted, promotion_id) = read["evaluation"], read["promotion"]
-        return cls(
-            (datetime.fromisoformat(evaluated), UUID(evaluation_id)),
-            (datetime.fromisoformat(promoted), int(promotion_id)),
-        )
-
-    def as_cursor(self) -> str:
-        """Write it as a sensor's cursor."""
-        (evaluated, evaluation_id), (promoted, promotion_id) = self.evaluation, self.promotion
-        return json.dumps(
-            {
-                "evaluation": [evaluated.isoformat(), str(evaluation_id)],
-                "promotion": [promoted.isoformat(), promotion_id],
-            }
-        )
+_BEFORE_ALL = "1970-01-01T00:00:00Z"
+_NOTHING = {"evaluation": [_BEFORE_ALL, UUID(int=0).hex], "promotion": [_BEFORE_ALL, 0]}
+"""The cursor before the first tick: time and id of the last evaluation and promotion shown."""
 
 
 def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
@@ -77,110 +49,65 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
         An observation has the metadata of a materialisation, but starts no automation. The cursor
         advances only if the tick succeeds, so the next tick reports what a failed one did not.
         """
-        reported = Reported.of_cursor(context.cursor)
+        shown: dict[str, list[Any]] = json.loads(context.cursor or json.dumps(_NOTHING))
+        (evaluated, evaluation_id), (promoted, promotion_id) = shown.values()
+        known = configured.configurations
         with open_application(configured.settings) as application:
-            evaluations = application.evaluations.outside_runs(reported.evaluation, limit=PER_TICK)
-            promotions = application.serving.outside_runs(reported.promotion, limit=PER_TICK)
+            evaluations = application.evaluations.outside_runs(
+                (datetime.fromisoformat(evaluated), UUID(evaluation_id)), limit=PER_TICK
+            )
+            promotions = application.serving.outside_runs(
+                (datetime.fromisoformat(promoted), promotion_id), limit=PER_TICK
+            )
             if not evaluations and not promotions:
                 return dg.SkipReason(_("There is nothing to do."))
-            # One whose model is switched off, or whose file is gone, has no asset.
-            shown = [
-                each for each in evaluations if each.configuration in configured.configurations
-            ]
-            events = [
-                *(
-                    event
-                    for each in shown
-                    for event in _evaluated(configured, application, each, context.instance)
-                ),
-                *(_promoted(application, promotion) for __, promotion in promotions),
-            ]
-        for evaluation in evaluations[-1:]:
-            reported = replace(
-                reported, evaluation=(evaluation.created_at, evaluation.evaluation_id)
-            )
-        for promotion_id, promotion in promotions[-1:]:
-            reported = replace(reported, promotion=(promotion.promoted_at, promotion_id))
+            events: list[dg.AssetObservation | dg.AssetCheckEvaluation] = []
+            for evaluation in evaluations:
+                shown["evaluation"] = [
+                    evaluation.created_at.isoformat(),
+                    str(evaluation.evaluation_id),
+                ]
+                # One whose model is switched off, or whose file is gone, has no asset.
+                if evaluation.configuration in known:
+                    events += shown_evaluation(
+                        application, evaluation, known[evaluation.configuration]
+                    )
+            for number, promotion in promotions:
+                shown["promotion"] = [promotion.promoted_at.isoformat(), number]
+                events.append(_shown_promotion(application, promotion))
         told = _(
             "Made without Dagster and shown now: evaluations, {evaluations}; promotions, "
             "{promotions}."
-        ).format(evaluations=len(shown), promotions=len(promotions))
+        ).format(evaluations=len(evaluations), promotions=len(promotions))
         return dg.SensorResult(
-            asset_events=events, skip_reason=dg.SkipReason(told), cursor=reported.as_cursor()
+            asset_events=events, skip_reason=dg.SkipReason(told), cursor=json.dumps(shown)
         )
 
     return outside_runs
 
 
-def _evaluated(
-    configured: Configured,
-    application: Application,
-    evaluation: StoredEvaluation,
-    instance: dg.DagsterInstance,
+def shown_evaluation(
+    application: Application, evaluation: StoredEvaluation, configuration: NamedConfiguration
 ) -> Iterator[dg.AssetObservation | dg.AssetCheckEvaluation]:
     """Yield the observation of an evaluation and, if it is the latest, what its gates say.
 
-    Checks speak of the latest evaluation only. Dagster plots an observation at the time at which it
-    is told, so one that is older than the last evaluation by a run is told without numbers.
+    It is for evaluations that the run of their asset did not make. Not a materialisation: that
+    would start what depends on it.
     """
-    configuration = configured.configurations[evaluation.configuration]
-    key = evaluation_key(configuration.name)
-    by_run = instance.get_latest_materialization_event(key)
-    is_old = by_run is not None and evaluation.created_at.timestamp() < by_run.timestamp
-    told = stored_metadata(evaluation)
-    metadata = {
-        **(unplotted(told) if is_old else told),
-        "evaluated_at": dg.MetadataValue.timestamp(evaluation.created_at),
-    }
-    yield dg.AssetObservation(
-        key, description=_left_out(evaluation, is_old), metadata=labelled(metadata)
-    )
+    moment = dg.MetadataValue.timestamp(evaluation.created_at)
+    metadata = labelled({**stored_metadata(evaluation), "evaluated_at": moment})
+    yield dg.AssetObservation(evaluation_key(configuration.name), metadata=metadata)
     latest = application.evaluations.latest(configuration.name)
     if latest and latest.evaluation_id == evaluation.evaluation_id:
         gates = application.evaluations.gates(evaluation)
-        yield from told_without_checks(configuration, configured.settings.gate, gates)
+        yield from (gate.judge(configuration, gates) for gate in gates_of(configuration))
 
 
-def _promoted(application: Application, promotion: Promotion) -> dg.AssetObservation:
+def _shown_promotion(application: Application, promotion: Promotion) -> dg.AssetObservation:
     """Return the observation of a promotion or rollback, with the figures that it was made on.
 
     Whether these are current is not told: they were then, and may not be when this is shown.
     """
     known = promotion.evaluation_id
-    template = (
-        _(
-            "Rollback of {promoted_at:%Y-%m-%d %H:%M} UTC, made without Dagster; the figures are "
-            "those of the promotion that it goes back to."
-        )
-        if promotion.reason
-        else _(
-            "Promotion of {promoted_at:%Y-%m-%d %H:%M} UTC, made without Dagster, with the "
-            "figures that it was based on."
-        )
-    )
-    return dg.AssetObservation(
-        PROMOTED_CONFIG,
-        description=template.format(promoted_at=promotion.promoted_at),
-        metadata=promotion_metadata(
-            promotion, application.evaluations.find(known) if known else None
-        ),
-    )
-
-
-def _left_out(evaluation: StoredEvaluation, is_old: bool) -> str:
-    """Say when an evaluation was made and, if so, why its numbers are not plotted."""
-    if evaluation.is_disturbed:
-        reason = _(
-            "Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster and disturbed: "
-            "it decides nothing, and its figures are not plotted."
-        )
-    else:
-        reason = (
-            _(
-                "Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster and older "
-                "than the last one by a run: its figures are not plotted."
-            )
-            if is_old
-            else _("Evaluation of {evaluated_at:%Y-%m-%d %H:%M} UTC, made without Dagster.")
-        )
-    return reason.format(evaluated_at=evaluation.created_at)
+    evaluation = application.evaluations.find(known) if known else None
+    return dg.AssetObservation(PROMOTED_CONFIG, metadata=promotion_metadata(promotion, evaluation))

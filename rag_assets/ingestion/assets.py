@@ -48,13 +48,10 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         started = perf_counter()
         with told_as_failure():
             source = chosen_source(context, config, rag.notes)
-            known = {(item.location, item.reason) for item in rag.notes.rejections()[0]}
             report = _ingest(context, rag, source)
             moved = rag.notes.moved(source.notes, source=source.name) if source.notes else []
-        # Without a new note, an earlier run warned of them already.
-        tell_moved = context.log.warning if report.count(Upsert.INSERTED) else context.log.info
         for each in moved:
-            tell_moved(
+            context.log.warning(
                 _(
                     "“{before}” has no file any more and its text is that of “{now}”: if you "
                     "moved or renamed it, delete it with “rag notes delete”."
@@ -65,10 +62,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
             context.log.warning(absent)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
-            # What an earlier run warned of is no news for the terminal.
-            is_known = (rejected.location, rejected.reason) in known
-            tell = context.log.info if is_known else context.log.warning
-            tell("%s: %s", rejected.location, rejected.reason)
+            context.log.warning("%s: %s", rejected.location, rejected.reason)
 
         def month(window: TimeWindow) -> MonthOutcome:
             counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())

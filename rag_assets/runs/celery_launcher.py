@@ -1,70 +1,34 @@
-"""Starts runs on Celery workers, and tells the daemon which runs are dead.
+"""Starts runs on Celery workers, and executes them there.
 
-The worker is in `celery_worker`. Both need the packages of `brain-sync-rag[celery]`.
+It needs the packages of `brain-sync-rag[celery]`.
 """
 
+import os
+import signal
+import socket
 from typing import Any
 
-from dagster import DagsterRun, DagsterRunStatus
-from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
-from dagster_celery.config import DEFAULT_CONFIG
+import dagster as dg
+from celery import Celery, signals
+from dagster._core.launcher.base import CheckRunHealthResult
 from dagster_celery.launcher import CeleryRunLauncher
-from dagster_celery.tags import DAGSTER_CELERY_QUEUE_TAG, DAGSTER_CELERY_TASK_ID_TAG
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
+from dagster_celery.tasks import create_execute_job_task
 
 from rag_assets.runs.liveness import lock_health
-
-ENDED = ("SUCCESS", "FAILURE", "REVOKED")
-"""States of tasks that no worker executes any more."""
-
-TIMEOUT_S = 5
-"""Time limit of each answer of the broker or of the workers."""
-
-CONFIG = {
-    # A worker takes a task only when it can execute it, so that no run waits behind another one.
-    "worker_disable_prefetch": True,
-    # In a process of its own for each run: memory is returned, and the run's lock ends with it.
-    "worker_max_tasks_per_child": 1,
-    # Runs that wait for a worker stay in the broker, and survive a restart of it.
-    "broker_connection_retry_on_startup": True,
-    "broker_transport_options": {
-        # A task is confirmed when its execution begins, so this bounds only the moments before.
-        "visibility_timeout": 30,
-        "socket_timeout": TIMEOUT_S,
-        "socket_connect_timeout": TIMEOUT_S,
-        "max_retries": 3,
-    },
-    "redis_socket_timeout": TIMEOUT_S,
-    "redis_socket_connect_timeout": TIMEOUT_S,
-    "result_backend_transport_options": {"retry_policy": {"timeout": TIMEOUT_S}},
-    "result_expires": 86_400,
-}
-"""Settings of Celery; `config_source` in `dagster.yaml` changes any of them."""
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.languages.messages import _
 
 
 class FleetRunLauncher(CeleryRunLauncher):
-    """Dagster's launcher for Celery, with detection of runs whose worker is gone.
+    """Dagster's launcher for Celery; a run lives as long as it holds its lock in PostgreSQL.
 
-    Dagster's own launcher trusts the broker. There, the task of a killed worker stays "started" for
-    ever, and the run keeps its pools. Here a run lives as long as it holds its lock in PostgreSQL,
-    as with every other launcher.
+    Dagster's own trusts the broker, where the task of a killed worker stays "started" for ever.
     """
 
-    def app_args(self) -> dict[str, Any]:
-        """Return the arguments of the Celery application: ours, under those of the user's file."""
-        arguments: dict[str, Any] = super().app_args()
-        given = arguments["config_source"].items()
-        own = {name: value for name, value in given if value != DEFAULT_CONFIG.get(name)}
-        return {**arguments, "config_source": {**DEFAULT_CONFIG, **CONFIG, **own}}
-
-    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Return `NOT_FOUND` if no worker executes a run or ever will; a queued run is alive.
-
-        Raises:
-            DatabaseUnavailableError: The lock of the run cannot be looked up now.
-        """
-        return lock_health(run) or self._check_start(run)
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """Return `NOT_FOUND` if a run has lost its lock; before it has one, its task's state."""
+        return lock_health(run) or super().check_run_worker_health(run)
 
     def terminate(self, run_id: str) -> bool:
         """Interrupt a run. Its worker stores its end; if the worker is gone, the daemon does."""
@@ -74,37 +38,55 @@ class FleetRunLauncher(CeleryRunLauncher):
         self._instance.report_run_canceling(run)
         return bool(super().terminate(run_id))
 
-    def _check_start(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Check a run that has not reached its executor yet, and so holds no lock."""
-        task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
-        if task_id is None:
-            # A launcher that died before it sent the task; other runs are executed elsewhere.
-            return _health(is_alive=run.status is not DagsterRunStatus.STARTING)
-        try:
-            return _health(is_alive=self._is_expected(task_id, run))
-        except (OperationalError, RedisError, OSError) as error:
-            # While the broker does not answer, the state of the run is unknown.
-            return CheckRunHealthResult(WorkerStatus.RUNNING, type(error).__name__)
 
-    def _is_expected(self, task_id: str, run: DagsterRun) -> bool:
-        """Whether a task waits in its queue or is with a worker."""
-        state = self.celery.AsyncResult(task_id).state
-        if state in ENDED:
-            return False
-        answers = self.celery.control.inspect(timeout=TIMEOUT_S).query_task(task_id) or {}
-        if any(task_id in tasks for tasks in answers.values()):
-            return True
-        queue = run.tags.get(DAGSTER_CELERY_QUEUE_TAG, self.default_queue)
-        return state == "PENDING" and self._tasks_waiting(queue) > 0
+def work(*, runs: int) -> None:
+    """Execute runs until the process is told to end; those under way are finished first.
 
-    def _tasks_waiting(self, queue: str) -> int:
-        with self.celery.connection_for_read() as connection:
-            try:
-                declared = connection.default_channel.queue_declare(queue, passive=True)
-            except connection.channel_errors:  # Redis has no empty queues.
-                return 0
-            return int(declared.message_count)
+    Dagster's own worker command reads another file for the broker, and its runs cannot be canceled.
+
+    Args:
+        runs: How many at once.
+
+    Raises:
+        InvalidParameterError: The instance file names another launcher.
+    """
+    app = _application()
+    create_execute_job_task(app)
+    # Once, before the processes of the runs are forked: a run then starts in a moment.
+    import rag_assets.definitions  # noqa: F401
+
+    signals.worker_process_init.connect(_interruptible)
+    app.worker_main(
+        [
+            "--quiet",
+            "worker",
+            *("--hostname", f"rag-{os.getpid()}@{socket.gethostname()}"),
+            *("--queues", app.conf.task_default_queue),
+            *("--concurrency", str(runs)),
+            *("--loglevel", "WARNING"),
+            "--without-gossip",
+            "--without-mingle",
+        ]
+    )
 
 
-def _health(*, is_alive: bool) -> CheckRunHealthResult:
-    return CheckRunHealthResult(WorkerStatus.RUNNING if is_alive else WorkerStatus.NOT_FOUND)
+def _application() -> Celery:
+    with dg.DagsterInstance.get() as instance:
+        launcher = instance.run_launcher
+        if not isinstance(launcher, FleetRunLauncher):
+            name = type(launcher).__name__
+            raise InvalidParameterError(
+                _(
+                    "The dagster.yaml of this instance does not use Celery (it uses {name}). Copy "
+                    "deploy/celery/dagster.yaml to the folder of DAGSTER_HOME, on this machine "
+                    "and on that of the UI."
+                ).format(name=name),
+                launcher=name,
+            )
+        return launcher.celery
+
+
+def _interruptible(**_: Any) -> None:
+    """Let a canceled run end like an interrupted one; Celery's processes would die at once."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

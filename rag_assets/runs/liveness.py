@@ -1,25 +1,21 @@
 """Decides which runs are alive: those whose process holds their lock in the application's database.
 
 The lock is implemented in `rag_resources.database.run_lock`. This module decides which runs take it
-and ends runs that have lost it. Runs of other code locations take no lock and are left to Dagster.
+and ends runs that have lost it. Dagster cannot tell by itself: nothing reports that a machine or a
+code server has died. Runs of other code locations take no lock and are left to Dagster.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster import DagsterEvent, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
-from dagster._core.execution.api import ExecuteRunWithPlanIterable
-from dagster._core.execution.context.system import PlanExecutionContext, PlanOrchestrationContext
-from dagster._core.execution.context_creation_job import PlanExecutionContextManager
+from dagster import DagsterEvent, DagsterInstance, DagsterRun, DagsterRunStatus, DefaultRunLauncher
+from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
-from dagster._core.executor.in_process import InProcessExecutor, inprocess_execution_iterator
+from dagster._core.executor.in_process import InProcessExecutor
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
-from rag_assets.runs.failures import write_in_words
 from rag_assets.runs.storage import keep_connections
 from rag_resources.database.locate import direct_url
 from rag_resources.database.run_lock import held_run_locks, hold_run_lock, release_run_lock
@@ -28,9 +24,6 @@ from rag_resources.settings import Settings, load_settings
 
 RUN_LOCK = ".dagster/run_lock"
 """Tag of a run that takes its lock. The value is the run's id, because re-executions copy tags."""
-
-START_PATIENCE = timedelta(seconds=30)
-"""Grace period before a starting run is checked, in which the code server learns of it."""
 
 
 def takes_lock(run: DagsterRun) -> bool:
@@ -41,7 +34,8 @@ def takes_lock(run: DagsterRun) -> bool:
 def lock_health(run: DagsterRun) -> CheckRunHealthResult | None:
     """Return whether a run lives, by its lock; None if it has not taken it yet.
 
-    This is the same for every launcher, wherever the run is executed.
+    This is the same for every launcher, wherever the run is executed. Dagster's `run_monitoring`
+    asks, and fails a run that takes longer than its start timeout to get its lock.
 
     Raises:
         DatabaseUnavailableError: The lock cannot be looked up now.
@@ -50,6 +44,19 @@ def lock_health(run: DagsterRun) -> CheckRunHealthResult | None:
         return None
     held = held_run_locks(direct_url(load_settings()), [run.run_id])
     return CheckRunHealthResult(WorkerStatus.RUNNING if held else WorkerStatus.NOT_FOUND)
+
+
+class LocalRunLauncher(DefaultRunLauncher):
+    """Dagster's own launcher; a run lives as long as it holds its lock in PostgreSQL."""
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        """Tells the daemon to call `check_run_worker_health`."""
+        return True
+
+    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
+        """Return `NOT_FOUND` if a run has lost its lock."""
+        return lock_health(run) or CheckRunHealthResult(WorkerStatus.RUNNING)
 
 
 @contextmanager
@@ -88,31 +95,7 @@ class LockedExecutor(InProcessExecutor):
         keep_connections(plan_context.instance)
         hold_run_lock(direct_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
-        # The end of the run; its steps have a log of their own.
-        write_in_words(plan_context.log, plan_context.instance)
-        yield from ExecuteRunWithPlanIterable(
-            execution_plan=execution_plan,
-            iterator=_steps,
-            execution_context_manager=PlanExecutionContextManager(
-                job=plan_context.job,
-                retry_mode=plan_context.retry_mode,
-                execution_plan=execution_plan,
-                run_config=plan_context.run_config,
-                dagster_run=plan_context.dagster_run,
-                instance=plan_context.instance,
-                raise_on_error=plan_context.raise_on_error,
-                output_capture=plan_context.output_capture,
-                step_dependency_config=self.step_dependency_config,
-            ),
-        )
-
-
-def _steps(
-    job_context: PlanExecutionContext, execution_plan: ExecutionPlan
-) -> Iterator[DagsterEvent]:
-    """Execute the steps one after another, as Dagster's in-process executor does."""
-    write_in_words(job_context.log, job_context.instance)
-    yield from inprocess_execution_iterator(job_context, execution_plan)
+        yield from super().execute(plan_context, execution_plan)
 
 
 def locked_executor(settings: Settings) -> dg.ExecutorDefinition:
@@ -127,42 +110,31 @@ def locked_executor(settings: Settings) -> dg.ExecutorDefinition:
 
 
 def end_dead_runs(instance: DagsterInstance) -> list[str]:
-    """Mark runs as failed if no process executes them, which frees their pools.
+    """End runs that have lost their lock, which frees their pools; needed where no daemon runs.
 
-    Those that a person canceled are marked as canceled. The daemon does this for runs that have
-    started. This function is for processes without a daemon, and for runs whose process died
-    before they started. A main job holds the lock of a run before there is one.
+    Those that a person canceled are marked as canceled, the others as failed.
 
     Returns:
         The ids of those runs.
     """
-    launcher = instance.run_launcher
-    if not launcher.supports_check_run_worker_health:
-        return []
+    begun = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+    listed = [run for run in instance.get_runs(dg.RunsFilter(statuses=begun)) if takes_lock(run)]
+    held = held_run_locks(direct_url(load_settings()), [run.run_id for run in listed])
     ended = []
-    not_started = DagsterRunStatus.NOT_STARTED
-    statuses = [*IN_PROGRESS_RUN_STATUSES, DagsterRunStatus.CANCELING, not_started]
-    for record in instance.get_run_records(RunsFilter(statuses=statuses)):
-        run = record.dagster_run
-        if run.status is not_started and not takes_lock(run):
-            continue
-        starting = run.status is DagsterRunStatus.STARTING
-        if starting and datetime.now(UTC) - record.update_timestamp < START_PATIENCE:
-            continue
-        if launcher.check_run_worker_health(run).status is not WorkerStatus.NOT_FOUND:
-            continue
+    for run in listed:
         # A run that ended since it was listed released its lock after its end was stored.
         now = instance.get_run_by_id(run.run_id)
-        if now and now.status is run.status:
-            if run.status is DagsterRunStatus.CANCELING:
-                instance.report_run_canceled(run)
-            else:
-                instance.report_run_failed(
-                    run,
-                    _(
-                        "The process of this run is gone. Launch it again: only what is missing "
-                        "is done."
-                    ),
-                )
-            ended.append(run.run_id)
+        if run.run_id in held or now is None or now.status is not run.status:
+            continue
+        if run.status is DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run)
+        else:
+            instance.report_run_failed(
+                run,
+                _(
+                    "The process of this run is gone. Launch it again: only what is missing "
+                    "is done."
+                ),
+            )
+        ended.append(run.run_id)
     return ended

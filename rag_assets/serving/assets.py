@@ -1,17 +1,16 @@
 """The asset `promoted_config`: the configuration that serves."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from rag_assets.configured import Configured
-from rag_assets.evaluation.checks import told_without_checks
-from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
+from rag_assets.outside_runs import shown_evaluation
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.serving.metadata import serving_metadata
 from rag_resources.evaluation.summary import evidence_in_words
@@ -72,8 +71,10 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                 run_id=context.run.run_id,
             )
         for name in outcome.evaluated_again:
-            for event in _evaluated_again(configured, rag, name):
-                context.log_event(event)
+            evaluation, known = rag.evaluations.latest(name), configured.configurations
+            if evaluation and name in known:
+                for event in shown_evaluation(rag.application, evaluation, known[name]):
+                    context.log_event(event)
         return dg.MaterializeResult(
             metadata=labelled(
                 {
@@ -90,25 +91,3 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         )
 
     return promoted_config
-
-
-def _evaluated_again(
-    configured: Configured, rag: RagResource, name: str
-) -> Iterator[dg.AssetObservation | dg.AssetCheckEvaluation]:
-    """Yield what the page of an evaluation shows of one that was made for the decision.
-
-    Not a materialisation: that would start what depends on it.
-    """
-    evaluation = rag.evaluations.latest(name)
-    if evaluation is None or name not in configured.configurations:
-        return
-    yield dg.AssetObservation(
-        evaluation_key(name),
-        description=_("Evaluated again to decide a promotion."),
-        metadata=labelled(stored_metadata(evaluation)),
-    )
-    yield from told_without_checks(
-        configured.configurations[name],
-        configured.settings.gate,
-        rag.evaluations.gates(evaluation),
-    )

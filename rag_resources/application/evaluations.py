@@ -23,7 +23,6 @@ from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     attribute_losses,
     compare_by_name,
-    compare_with_serving,
 )
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
@@ -262,11 +261,6 @@ class Evaluations:
         with self.database.transaction() as connection:
             count_contents(connection)
             return judge_serving(connection, self.settings.gate, self.settings.search)
-
-    def compare_with_serving(self, evaluation: StoredEvaluation) -> EvaluationComparison | None:
-        """Compare an evaluation with that of what serves; None if there is nothing to compare."""
-        with self.database.snapshot() as connection:
-            return compare_with_serving(connection, evaluation)
 
     def report(self) -> EvaluationReport:
         """Read the data of the evaluation report."""

@@ -88,13 +88,6 @@ class Migration:
                 windows_hash=windows_hash(WindowsConfig()),
             )
 
-    def closed_batches(self) -> list[StoredBatch]:
-        """Return the last batch of each configured model whose gate is closed."""
-        with self.database.transaction() as connection:
-            return closed_batches(
-                connection, self.settings.embedding_models, chunking_hash=self.chunking_hash
-            )
-
     def closed_gates(
         self, models: Sequence[str], *, override: str, run_id: str
     ) -> list[StoredBatch]:

@@ -288,14 +288,18 @@ def show_table(shown: ReportTable, *, whole: bool = False) -> None:
 
 
 @contextmanager
-def working(message: str) -> Iterator[None]:
-    """Show on a terminal that something is being worked on."""
+def working(message: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something is being worked on.
+
+    Yields:
+        A function that shows another message instead.
+    """
     screen = console(err=True)
     if not screen.is_terminal or _quiet.get():
-        yield
+        yield lambda _: None
         return
-    with screen.status(told(message)):
-        yield
+    with screen.status(told(message)) as status:
+        yield lambda text: status.update(told(text))
 
 
 @contextmanager

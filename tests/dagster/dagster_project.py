@@ -37,9 +37,6 @@ REFERENCE = dg.AssetKey(["evaluation_results", "baseline"])
 PROMOTED = dg.AssetKey("promoted_config")
 
 
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
-
 def definitions() -> dg.Definitions:
     """Build the definitions from the present environment, as a new code location does."""
     return build_defs(load_settings())
@@ -103,7 +100,7 @@ class Project:
                 instance=self.instance,
                 asset_selection=list(keys),
                 raise_on_error=False,
-                run_config={**QUIET, **(run_config or {})},
+                run_config=run_config or {},
                 tags=tags,
             )
         )
@@ -117,9 +114,7 @@ class Project:
                 asset_selection=set(), asset_check_selection={dg.AssetCheckKey(asset, name)}
             )
         )
-        result = job.execute_in_process(
-            instance=self.instance, raise_on_error=False, run_config=QUIET
-        )
+        result = job.execute_in_process(instance=self.instance, raise_on_error=False)
         return evaluation(result, asset, name)
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from backfills import canceled, launch, launch_job, tick
 from dagster_project import (
     CANDIDATE,
     CHUNKS,
@@ -12,7 +11,6 @@ from dagster_project import (
     FILLER,
     GOLDEN,
     MONTHS,
-    NOTES,
     PROMOTED,
     Project,
     evaluation,
@@ -155,24 +153,3 @@ def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:
 
 
 # --- Running backfills --------------------------------------------------------------------------
-
-
-def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project) -> None:
-    """Backfills of its assets, launched before it closed and without an override, each once."""
-    assert tick(migrating) == _("There is nothing to do.")
-    launch(migrating, "ofchunks", NOTES, CHUNKS)
-    launch(migrating, "ofvectors", EMBEDDINGS)
-    launch(migrating, "ofothers", NOTES, dg.AssetKey(["embeddings", "e5_small"]))
-    launch(migrating, "allowed", CHUNKS, run_config=override("chunks", "Se acepta."))
-    launch(migrating, "later", CHUNKS, started_in=3600)
-    launch_job(migrating, "ofindex", "index")
-    launch_job(migrating, "ofingest", "ingest")
-    assert tick(migrating) == _("There is nothing to do.")
-    assert canceled(migrating) == set()
-
-    close(migrating)
-    said = tick(migrating)
-    assert canceled(migrating) == {"ofchunks", "ofvectors", "ofindex"}
-    assert all(name in said for name in canceled(migrating))
-    assert restored(batches(migrating, "reason")[-1][0]) in said
-    assert tick(migrating) == _("There is nothing to do.")

@@ -10,12 +10,7 @@ from dagster_project import CONFIGURATIONS
 from rag_assets.code_location import build_defs
 from rag_assets.configured import read_configured
 from rag_assets.evaluation.assets import build_evaluation_asset
-from rag_assets.evaluation.configuration_files import (
-    build_configuration_files_sensor,
-    build_configurations_check,
-)
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
-from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings
 
 NAMES = (
@@ -90,7 +85,7 @@ def test_the_definitions_hold_together(defs: dg.Definitions) -> None:
 
 
 def test_a_typo_in_a_configuration_leaves_it_alone_out(tmp_path: Path) -> None:
-    """The others are assets; the check of the report names file, line and key."""
+    """The others are assets; the problem names file, line and key."""
     path = tmp_path / "propia.yaml"
     path.write_text(OWN.format(key="stratgy", model="e5_small"), "utf-8")
     settings = load_settings(rag_configurations=tmp_path)
@@ -98,45 +93,8 @@ def test_a_typo_in_a_configuration_leaves_it_alone_out(tmp_path: Path) -> None:
     assert evaluation_key("hybrid_windows") in keys
     assert evaluation_key("propia") not in keys
 
-    problem = "línea 6: retrieval.stratgy: clave desconocida; las que hay: "
-    told = build_configurations_check(read_configured(settings))()
-    assert isinstance(told, dg.AssetCheckResult)
-    assert not told.passed
-    assert (told.description or "").startswith(f"- {path}: {problem}")
-
-
-def test_a_file_that_breaks_while_the_ui_is_open_is_told_without_a_run(tmp_path: Path) -> None:
-    """The check says it once, and again when the file is mended; what to reload is told, too."""
-    path = tmp_path / "propia.yaml"
-    path.write_text(OWN.format(key="strategy", model="e5_small"), "utf-8")
-    sensor = build_configuration_files_sensor(
-        read_configured(load_settings(rag_configurations=tmp_path))
-    )
-    cursor: str | None = None
-
-    def tick() -> list[tuple[bool, str]]:
-        nonlocal cursor
-        data = sensor.evaluate_tick(dg.build_sensor_context(cursor=cursor))
-        assert not data.run_requests
-        cursor = data.cursor or cursor
-        checks = [each for each in data.asset_events if isinstance(each, dg.AssetCheckEvaluation)]
-        return [(each.passed, each.description or "") for each in checks]
-
-    assert tick() == []
-    path.write_text(OWN.format(key="stratgy", model="e5_small"), "utf-8")
-    [(passed, said)] = tick()
-    assert not passed
-    assert "línea 6: retrieval.stratgy" in said
-    assert (
-        _(
-            "Files have been added, removed or broken since the definitions were loaded: press "
-            "“Reload definitions” (Deployment), so that the assets are those of now."
-        )
-        in said
-    )
-    assert tick() == []
-    path.write_text(OWN.format(key="strategy", model="e5_small"), "utf-8")
-    assert tick() == [(True, "")]
+    [told] = read_configured(settings).configurations.problems
+    assert f"{path}: línea 6: retrieval.stratgy" in told
 
 
 def test_configurations_of_a_model_that_is_switched_off_are_named() -> None:

@@ -148,7 +148,7 @@ def test_worse_weights_are_caught_named_and_not_promoted(
     evaluate_candidate(worse)
     said = serving.check(CANDIDATE, "no_regression")
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "es peor" in said.metadata[label("state")].value
+    assert "es peor" in str(said.description)
     assert shown(said, "changes").splitlines()[2:] == [
         f"| retrievers.fulltext.weight | {RAPIDA.retrievers[FULLTEXT].weight} | 0.01 |",
         f"| retrievers.semantic.weight | {RAPIDA.retrievers[SEMANTIC].weight} | 1.0 |",

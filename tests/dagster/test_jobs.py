@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import QUIET, Project, definitions, failure_texts
+from dagster_project import Project, definitions, failure_texts
 
 from rag_resources.core.markdown import plain
 from rag_resources.languages.labels import label
@@ -22,7 +22,7 @@ def ask(project: Project, **config: Any) -> dg.ExecuteInProcessResult:
         .execute_in_process(
             instance=project.instance,
             raise_on_error=False,
-            run_config={**QUIET, "ops": {"retrieve_passages": {"config": config}}},
+            run_config={"ops": {"retrieve_passages": {"config": config}}},
         )
     )
 
@@ -42,7 +42,6 @@ def answered(project: Project, **config: Any) -> dict[str, dg.MetadataValue]:
             instance=project.instance,
             raise_on_error=False,
             run_config={
-                **QUIET,
                 "ops": {"answer_question": {"config": {"configuration": "hybrid_use", **config}}},
             },
         )

@@ -22,7 +22,7 @@ from dagster._core.launcher.base import LaunchRunContext, WorkerStatus
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster_project import Project, definitions
 
-from rag_assets.instance_file import DEFAULT
+from rag_assets.instance import INSTANCE as DEFAULT
 from rag_assets.runs.kubernetes_launcher import KubernetesRunLauncher
 from rag_assets.runs.liveness import RUN_LOCK
 from rag_resources.database.run_lock import RunLock
@@ -122,7 +122,7 @@ def test_every_pod_runs_as_nobody_special_on_a_file_system_that_it_cannot_write(
 def test_its_instance_file_differs_from_the_default_where_it_has_to() -> None:
     default = yaml.safe_load(DEFAULT.read_text("utf-8"))
     changed = {key for key in default | INSTANCE if default.get(key) != INSTANCE.get(key)}
-    assert changed == {"run_launcher", "run_retries", "concurrency"}
+    assert changed == {"run_launcher", "run_retries", "run_monitoring", "concurrency"}
 
 
 def test_a_run_is_a_job_and_lives_as_long_as_it_holds_its_lock(

@@ -19,7 +19,6 @@ from dagster_project import (
 )
 
 from rag_assets import main_job
-from rag_assets.code_location import build_defs
 from rag_assets.runs.partitions import monthly
 from rag_resources.core.errors import RagError
 from rag_resources.languages.messages import _
@@ -142,8 +141,6 @@ def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> Non
         assert told in warnings_of(result, project.instance)
         latest = materialised(result, NOTES)[months[-1]]
         assert (latest["absent"], latest["absent_notes"]) == (1, told)
-    runs = main_job._Runs(build_defs(load_settings()), load_settings(), project.instance)
-    assert runs.told(NOTES, "absent_notes") == told
 
 
 def test_a_source_that_is_gone_fails_the_run_in_words(
@@ -156,8 +153,8 @@ def test_a_source_that_is_gone_fails_the_run_in_words(
         "The folder or file of notes {path} does not exist. Check the spelling of the path."
     ).format(path=project.corpus.notes / "no-existe")
     assert failure_texts(result) == reason
-    with pytest.raises(RagError, match="Ábrela con «rag ui»") as told:
-        main_job._succeeded(result, load_settings())
+    with pytest.raises(RagError) as told:
+        main_job.Runs(load_settings(), project.instance).require(result)
     assert reason in told.value.message
 
 

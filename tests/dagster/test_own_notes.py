@@ -13,7 +13,6 @@ from dagster_project import (
     GOLDEN,
     MONTHS,
     NOTES,
-    QUIET,
     SAMPLE,
     Corpus,
     Project,
@@ -195,7 +194,7 @@ def fill_sample(project: Project) -> None:
             instance=project.instance,
             asset_selection=[dg.AssetKey(asset)],
             raise_on_error=False,
-            run_config={**QUIET, "ops": {asset: {"config": {"sample": True}}}},
+            run_config={"ops": {asset: {"config": {"sample": True}}}},
             tags=tags if window else {},
         )
         assert result.success, failure_texts(result)

@@ -17,7 +17,6 @@ from dagster_project import (
     GOLDEN,
     MONTHS,
     PROMOTED,
-    QUIET,
     REFERENCE,
     Project,
     definitions,
@@ -57,7 +56,7 @@ def promote_by_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def job(project: Project, name: str, op: str, **config: str) -> None:
     """Execute a job of one op, as a person does."""
     found = definitions().resolve_job_def(name)
-    run_config = {**QUIET, "ops": {op: {"config": config}}}
+    run_config = {"ops": {op: {"config": config}}}
     result = found.execute_in_process(
         instance=project.instance, raise_on_error=False, run_config=run_config
     )
@@ -78,7 +77,6 @@ def test_a_failed_gate_stops_the_promotion_and_nothing_else(
     said = evaluation(result, CANDIDATE, "hit_rate_gate")
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert said.metadata[label("hit_rate_at_10")].value < 0.85
-    assert not evaluation(result, CANDIDATE, "hit_rate_settled").passed
     assert materialised(result, CANDIDATE)
     assert REFUSED in failure_texts(result)
     assert {event.step_key for event in result.get_step_failure_events()} == {"promoted_config"}
@@ -113,7 +111,7 @@ def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
     job = (
         definitions()
         .resolve_job_def("promote")
-        .execute_in_process(instance=failing.instance, raise_on_error=False, run_config=QUIET)
+        .execute_in_process(instance=failing.instance, raise_on_error=False)
     )
     assert REFUSED in failure_texts(job)
     command = promote_by_command()
@@ -129,9 +127,7 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     assert result.success, failure_texts(result)
     gate = evaluation(result, CANDIDATE, "hit_rate_gate")
     assert gate.passed
-    settled = evaluation(result, CANDIDATE, "hit_rate_settled")
-    assert (settled.passed, settled.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert settled.metadata[label("queries_to_settle")].value > 0
+    assert gate.metadata[label("queries_to_settle")].value > 0
     promoted = materialised(result, PROMOTED)[None]
     assert (promoted["configuration"], promoted["changed"]) == ("rapida", True)
     assert "hybrid: aún no se ha evaluado" in promoted["refused"]
@@ -186,7 +182,7 @@ def test_a_copy_that_serves_less_is_not_promoted(
     assert "Hit_Rate@final es peor" in failure_texts(indexed.run(PROMOTED, run_config=named))
     said = indexed.check(evaluated, "no_regression")
     assert not said.passed
-    assert "es peor" in said.metadata[label("served_state")].value
+    assert "Hit_Rate@final es peor" in str(said.description)
 
 
 def test_what_a_person_reports_as_done_promotes_nothing(failing: Project) -> None:

@@ -3,7 +3,6 @@
 import dagster as dg
 import pytest
 from dagster_project import (
-    QUIET,
     Project,
     definitions,
     failure_texts,
@@ -16,7 +15,7 @@ def purge(project: Project) -> dg.ExecuteInProcessResult:
     return (
         definitions()
         .resolve_job_def("purge_expired")
-        .execute_in_process(instance=project.instance, raise_on_error=False, run_config=QUIET)
+        .execute_in_process(instance=project.instance, raise_on_error=False)
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import QUIET, Project, by_field, definitions, failure_texts
+from dagster_project import Project, by_field, definitions, failure_texts
 
 from rag_resources.languages.messages import _
 
@@ -19,7 +19,7 @@ def retire(project: Project, **config: str) -> dg.ExecuteInProcessResult:
         .execute_in_process(
             instance=project.instance,
             raise_on_error=False,
-            run_config={**QUIET, "ops": {"retire_embedding_model": {"config": config}}},
+            run_config={"ops": {"retire_embedding_model": {"config": config}}},
         )
     )
 

@@ -52,7 +52,10 @@ class NewFiles:
         location = definitions()
         sensor = location.resolve_sensor_def(self._name)
         with dg.build_sensor_context(
-            instance=self._project.instance, cursor=self.cursor, definitions=location
+            instance=self._project.instance,
+            cursor=self.cursor,
+            sensor_name=self._name,
+            definitions=location,
         ) as context:
             data = sensor.evaluate_tick(context)
         self.cursor = data.cursor or self.cursor
@@ -186,6 +189,7 @@ def test_a_failed_run_is_reported_with_its_reason(
         dagster_instance=project.instance,
         dagster_run=project.instance.get_run_by_id(result.run_id),
     ).for_run_failure()
+    capsys.readouterr()
     sensor(context)
     reported = "".join(capsys.readouterr())
     assert reported.count(result.run_id) == 1

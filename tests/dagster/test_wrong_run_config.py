@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dagster_project import QUIET, Corpus, Project, definitions, failure_texts, opened
+from dagster_project import Corpus, Project, definitions, failure_texts, opened
 
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.languages.messages import _
@@ -85,7 +85,7 @@ def test_a_wrong_run_configuration_is_refused_in_words(
         .execute_in_process(
             instance=asked.instance,
             raise_on_error=False,
-            run_config={**QUIET, "ops": {op: {"config": config}}},
+            run_config={"ops": {op: {"config": config}}},
         )
     )
     assert not result.success

@@ -4,7 +4,6 @@ from uuid import UUID
 
 import pytest
 
-from rag_assets.evaluation.checks import citations_result
 from rag_resources.core.answer_metrics import (
     AnswerFigures,
     Estimate,
@@ -119,4 +118,3 @@ def test_a_disturbed_evaluation_says_nothing_of_answers() -> None:
     evaluation = stored(degraded_queries=1, answers=figures_of(0.9, 1))
     gates = Gates(evaluation, GateConfig(), None, CURRENT)
     assert gates.citations is gates.silence is GateState.DISTURBED
-    assert not citations_result(gates).passed

@@ -5,16 +5,13 @@ from itertools import product
 from typing import Any
 from uuid import UUID
 
+import dagster as dg
 import pytest
 
-from rag_assets.evaluation.checks import (
-    hit_rate_result,
-    latency_result,
-    regression_result,
-    settled_result,
-)
+from rag_assets.evaluation.checks import gates_of
 from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.comparison import HITS, Inferiority
+from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState
@@ -29,9 +26,13 @@ HIT_RATES = {0.5: GateState.FAIL, 0.86: GateState.INCONCLUSIVE, 1.0: GateState.P
 LOST = {0: Inferiority.NON_INFERIOR, 3: Inferiority.UNDECIDED, 60: Inferiority.INFERIOR}
 CURRENT = Evidence(EvidenceState.CURRENT)
 BLOCKS = ("hit_rate_blocks", "latency_blocks", "regression_blocks")
-
-
+NAMED = NamedConfiguration(name="una", description="Una.", retrieval=RetrievalConfig())
 QUERIES = 200
+
+
+def checks(gates: Gates) -> dict[str, dg.AssetCheckEvaluation]:
+    """What each check says, by its name."""
+    return {gate.name: gate.judge(NAMED, gates) for gate in gates_of(NAMED)}
 
 
 def losing(
@@ -73,22 +74,24 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
         gates = Gates(evaluation, config, compared[lost, served], CURRENT)
 
         assert gates.hit_rate.state is HIT_RATES[rate]
-        assert hit_rate_result(gates).passed is (rate > 0.5)
-        assert settled_result(gates).passed is (rate == 1)
+        told = checks(gates)
+        assert told["hit_rate_gate"].passed is (rate > 0.5)
+        stops = told["hit_rate_gate"].severity is dg.AssetCheckSeverity.ERROR
+        assert stops is by_hits
         words = GATE_WORDS[gates.hit_rate.state]
-        assert str(hit_rate_result(gates).description).startswith(words)
+        assert str(told["hit_rate_gate"].description).startswith(words)
         table = comparison_table([evaluation], config, {evaluation.evaluation_id: CURRENT})
         assert table.rows[0][-1] == words
 
-        assert latency_result(gates).passed is (p95_ms < 2_000)
+        assert told["latency_gate"].passed is (p95_ms < 2_000)
         assert (gates.shortfall is None) is not (
             (by_hits and rate == 0.5) or (by_latency and p95_ms == 2_000)
         )
 
         worse = 60 in (lost, served)
-        assert regression_result(gates).passed is not worse
+        assert told["no_regression"].passed is not worse
         assert (gates.loss is None) is not (by_loss and worse)
-        said = str(regression_result(gates).description)
+        said = str(told["no_regression"].description)
         assert (re.search(r"(?<!no )(?<!quizá )es peor \(", said) is not None) is worse
         if gates.loss:
             assert ("Hit_Rate@final" in gates.loss) is (served == 60)
@@ -99,16 +102,14 @@ def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None
     """Whatever it measured, and even if it is better than what serves."""
     evaluation = stored(hit_rate_at_10=rate, total_queries=200, degraded_queries=2, gate="pass")
     gates = Gates(evaluation, GateConfig(), against(0, 0), CURRENT)
-    checks = (hit_rate_result, settled_result, latency_result, regression_result)
-    assert [check(gates).passed for check in checks] == [False] * 4
-    assert str(hit_rate_result(gates).description).startswith(_("disturbed"))
+    told = checks(gates)
+    assert not any(check.passed for check in told.values())
+    assert str(told["hit_rate_gate"].description).startswith(_("disturbed"))
     assert comparison_table([evaluation], GateConfig(), {evaluation.evaluation_id: CURRENT}).rows[
         0
     ][-1] == _("disturbed")
-    for check in (latency_result, regression_result):
-        assert "preguntas a las que les faltó alguna etapa, también al repetirlas: 2" in str(
-            check(gates).description
-        )
+    for name in ("latency_gate", "no_regression"):
+        assert told[name].description == gates.disturbance
     assert not gates.hit_rate.allows_promotion
     assert (gates.shortfall, gates.loss) == (None, None)
     assert gates.disturbance
@@ -121,7 +122,7 @@ def test_stale_figures_of_what_serves_decide_nothing() -> None:
         compared = against(lost, 0, outdated=outdated)
         gates = Gates(evaluation, GateConfig(), compared, CURRENT)
         assert (gates.loss, gates.incomparable) == (None, outdated)
-        assert outdated in str(regression_result(gates).description)
+        assert outdated in str(checks(gates)["no_regression"].description)
         lenient = GateConfig(regression_blocks=False)
         assert Gates(evaluation, lenient, compared, CURRENT).incomparable is None
 
@@ -129,6 +130,6 @@ def test_stale_figures_of_what_serves_decide_nothing() -> None:
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
     gates = Gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
-    assert regression_result(gates).description == _(
+    assert checks(gates)["no_regression"].description == _(
         "There is no other evaluation, that of what serves, to compare with."
     )

