@@ -11,9 +11,7 @@ def titles(folder: Path) -> list[str]:
     return [found.title for found in folder_files(folder) if isinstance(found, FoundFile)]
 
 
-def test_the_title_is_the_files_name_unless_a_file_beside_it_says_otherwise(tmp_path: Path) -> None:
+def test_the_title_is_the_name_of_the_file(tmp_path: Path) -> None:
     """As the documentation says: what is written inside a file is not its title."""
     (tmp_path / "guia.html").write_text(PAGE, "utf-8")
     assert titles(tmp_path) == ["guia"]
-    (tmp_path / "guia.html.yaml").write_text("title: Guía de la caldera\n", "utf-8")
-    assert titles(tmp_path) == ["Guía de la caldera"]
