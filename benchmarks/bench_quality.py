@@ -36,7 +36,7 @@ from rag_resources.core.comparison import QueryMetrics, compare_pairs
 from rag_resources.core.configuration import NamedConfiguration, canonical_hash
 from rag_resources.core.evaluation import Summary
 from rag_resources.core.types import TimeWindow, Vectors
-from rag_resources.core.windows import windows_hash
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -126,7 +126,7 @@ class Bench:
 
     def _index(self, database: Database, dataset: SquadSet, title: str) -> None:
         """Make chunks, windows and vectors, and those of whole notes, by every model."""
-        tenant, cutting = self._settings.tenant, self._settings.windows
+        tenant, cutting = self._settings.tenant, WindowsConfig()
         ingest(database, dataset.notes, tenant=tenant, source=SOURCE)
         entries = [question.entry(tenant, SOURCE) for question in dataset.questions]
         with database.transaction() as connection:

@@ -89,6 +89,11 @@ class OpenVinoEncoder:
         properties = _properties(preferred_precision(core))
         self._compiled = core.compile_model(self._graph, "CPU", properties)
         self._requests = threading.local()
+        # OpenVINO sets itself up in the first inference; two threads at once wait for each other.
+        self._infer(
+            np.zeros((1, 8, self._hidden), dtype=np.float32),
+            np.zeros((1, 1, 1, 8), dtype=np.float32),
+        )
 
     def _infer(self, states: FloatArray, mask: FloatArray) -> FloatArray:
         if not hasattr(self._requests, "own"):
