@@ -26,7 +26,6 @@ from dagster_project import (
 )
 
 from rag_resources.languages.labels import label
-from rag_resources.languages.messages import _
 
 NAMED = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
 REFUSED = "rapida: no pasa el control, Hit_Rate@10 ="
@@ -137,7 +136,8 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     assert (again["configuration"], again["changed"]) == ("rapida", False)
     assert promotions(indexed) == [("rapida",)]
 
-    indexed.corpus.ask(indexed.corpus.questions()[1:])
+    first, *others = indexed.corpus.questions()
+    indexed.corpus.ask([first, *others, {**first, "query": f"{first['query']} Otra vez."}])
     assert indexed.run(GOLDEN).success
     said = indexed.check(CANDIDATE, "hit_rate_gate")
     assert str(said.description).startswith("Evaluación obsoleta: el conjunto de preguntas ha")
@@ -150,7 +150,6 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     [seen] = indexed.instance.fetch_observations(CANDIDATE, limit=1).records
     told = seen.asset_observation
     assert told
-    assert told.description == _("Evaluated again to decide a promotion.")
     assert told.metadata[label("evaluation_id")].value == anew["evaluation_id"]
     said = indexed.check(CANDIDATE, "hit_rate_gate")
     assert said.passed
