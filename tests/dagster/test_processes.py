@@ -1,6 +1,8 @@
 """The two commands for real, each in its own process: the main job, and webserver with daemon."""
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +28,11 @@ from rag_assets.instance import OURS
 from rag_resources.database.ports import choose_port
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
+from rag_resources.settings import SAMPLE
+from tests.command_line import OF_DOCUMENTS, call_rag, documented_commands, isolate
 from tests.databases import cloned
+
+ROOT = Path(__file__).parents[2]
 
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 
@@ -193,3 +199,32 @@ def daemon_is_healthy(ui: Ui) -> bool:
     return {"SENSOR", "BACKFILL", "SCHEDULER", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {
         status["daemonType"] for status in required if status["healthy"]
     }
+
+
+PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {OF_DOCUMENTS})
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if documented_commands(page)], ids=lambda page: page.stem
+)
+def test_the_commands_of_the_docs_do_what_the_page_shows(
+    home: Home,
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In the order of the page, with files of questions and a folder of notes at hand."""
+    assert home.first_run.returncode == 0
+    shutil.copyfile(home.environment["GOLDEN_SOURCE"], tmp_path / "preguntas.json")
+    shutil.copyfile(SAMPLE / "unanswerable.json", tmp_path / "sin_respuesta.json")
+    (tmp_path / "notas").mkdir()
+    (tmp_path / "notas" / "tejado.md").write_text("Se aprueba la obra del tejado.", "utf-8")
+    isolate(monkeypatch, tmp_path, **home.variables)
+    for arguments, shown in documented_commands(page):
+        done = call_rag(monkeypatch, capsys, *arguments)
+        # Eight questions are too few to calibrate, which it says.
+        code = 1 if arguments[0] == "calibrate" else 0
+        assert done.code == code, (arguments, done.out, done.err)
+        missing = [word for word in re.findall(r"[^\W\d_]{3,}", shown) if word not in done.out]
+        assert missing == [], (arguments, done.out)
