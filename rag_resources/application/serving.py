@@ -19,7 +19,6 @@ from rag_resources.serving.promotion import (
     PromotionOutcome,
     needing_evaluation,
     promote_best,
-    refusals,
 )
 from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withdraw
 from rag_resources.serving.serving import Serving, read_serving
@@ -157,11 +156,6 @@ class ServingConfiguration:
         for candidate in again:
             self.evaluate(candidate, run_id)
         return again
-
-    def refusals(self, configurations: Mapping[str, NamedConfiguration]) -> dict[str, str]:
-        """Return why candidates would not be promoted; see `serving.promotion.refusals`."""
-        gate, settings = self.settings.gate, self.settings.search
-        return refusals(self.database, configurations, gate=gate, settings=settings)
 
     def withdraw(
         self, name: str, *, reason: str, run_id: str | None, config_hash: str | None = None

@@ -154,33 +154,6 @@ def promote_best(
     return PromotionOutcome(best, evidence, changed, refused, served_already)
 
 
-def refusals(
-    database: Database,
-    configurations: Mapping[str, NamedConfiguration],
-    *,
-    gate: GateConfig,
-    settings: SearchSettings,
-) -> dict[str, str]:
-    """Say of each candidate that would not be promoted by itself why not, in Spanish.
-
-    Those that pass their gates are named only if their MRR is higher than that of what serves.
-
-    Args:
-        database: Open.
-        configurations: All configurations, by name.
-        gate: The thresholds.
-        settings: The settings that searches use.
-    """
-    with database.transaction() as connection:
-        count_contents(connection)
-        candidates = _candidates(configurations, None)
-        judged = _judge(connection, candidates, gate, settings, by_itself=True)
-        serving = _serving(connection, configurations)
-        able = _with_questions(connection, judged)
-        behind = _not_chosen(able, serving.name) if serving and able else {}
-        return judged.refused | behind
-
-
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """The candidates with their latest evaluation, by whether they may serve.

@@ -4,14 +4,10 @@ import pytest
 
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.database.pool import Database
-from rag_resources.languages.messages import _
-from rag_resources.serving.promotion import refusals
 from tests.evaluated_corpus import (
     BOTH,
     CANDIDATE,
-    LENIENT,
     OTHER_CANDIDATE,
-    SETTINGS,
     Evaluated,
     Product,
 )
@@ -58,21 +54,6 @@ def test_a_serving_configuration_whose_file_changed_is_measured_as_it_serves(
     outcome = product.promote(CANDIDATE.name)
     assert outcome.evaluated_again == (CANDIDATE.name, CANDIDATE.name)
     assert outcome.evaluation.config_hash == edited.retrieval.config_hash
-
-
-def test_why_others_do_not_serve_is_read_without_promoting(product: Product) -> None:
-    """Only of those that a gate stops; stale figures are one reason."""
-
-    def told() -> dict[str, str]:
-        return refusals(
-            product.corpus.database, product.configurations, gate=LENIENT, settings=SETTINGS
-        )
-
-    assert told()[OTHER_CANDIDATE.name] == _("it has not been evaluated yet")
-    product.corpus.evaluate(OTHER_CANDIDATE)
-    assert "obsoletas" in told()[OTHER_CANDIDATE.name]
-    product.promote(OTHER_CANDIDATE.name)
-    assert OTHER_CANDIDATE.name not in told()
 
 
 def test_what_serves_is_evaluated_if_it_never_was(product: Product) -> None:
