@@ -20,7 +20,7 @@ from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, evaluation_key
-from rag_assets.runs.failures import failure_reasons
+from rag_assets.runs.failures import INTERRUPTED, failure_reasons
 from rag_assets.runs.liveness import alive
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
@@ -258,6 +258,9 @@ class Runs:
                 asset_selection=list(assets) if assets else None,
             )
         show_on_timeline(self.instance, run_id)
+        failed = [event.step_failure_data.error for event in result.get_step_failure_events()]
+        if any(error and error.cls_name in INTERRUPTED for error in failed):
+            raise KeyboardInterrupt  # Dagster took it for the failure of a step.
         return result
 
     def require(self, *results: dg.ExecuteInProcessResult) -> None:
