@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.memory import peak_memory_mb
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
 from rag_resources.database.locate import database_url, embedded_server, open_database
 from rag_resources.database.migrations import migrate
@@ -61,7 +62,9 @@ def index(database: Database, embedder: Embedder) -> None:
     """Index the whole sample."""
     ingest(database, iter_source(SAMPLE / "notes"), tenant="default", source="bench")
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     chunk_window(database, EVERYTHING, ChunkingConfig())
     with database.transaction() as connection:
         refresh_statistics(connection)

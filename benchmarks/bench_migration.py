@@ -33,6 +33,7 @@ from benchmarks.recall import recall
 from benchmarks.targets import report
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.evaluation import percentiles
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -51,7 +52,7 @@ EVERYTHING = TimeWindow(FIRST, FIRST + MONTHS * MONTH)
 MONTHS_PER_RUN = 6
 CONFIG = ChunkingConfig()
 QUESTIONS = 200
-INDEXES = [f"chunk_embeddings_{MODEL.name}_{c}_hnsw" for c in ("embedding", "contextual_embedding")]
+INDEXES = [f"vectors_{MODEL.name}_{kind}_hnsw" for kind in ("chunk", "contextual")]
 
 MOST_OF_FIRST = 0.02
 MOST_GROWTH = 1.2
@@ -124,7 +125,11 @@ def measure_size(home: Path, notes: int) -> Measured:
                 source="bench",
             )
         with database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
         min_rows = min(MIN_ROWS, notes)  # a corpus that is smaller is indexed, too
         backfill(database, embedder, first, min_rows=min_rows)
         memory_mb = peak_memory_mb()

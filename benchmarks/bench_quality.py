@@ -35,8 +35,9 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurati
 from rag_resources.core.comparison import QueryMetrics, compare_pairs
 from rag_resources.core.configuration import NamedConfiguration, canonical_hash
 from rag_resources.core.evaluation import Summary
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import TimeWindow, Vectors
-from rag_resources.core.windows import WindowsConfig, windows_hash
+from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -44,7 +45,6 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
-from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.providers.cache import Limits, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
@@ -56,8 +56,7 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import register_model
 from rag_resources.store.status import read_status
-from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_window_indexes
-from rag_resources.store.windows import register_windows
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 EVERYTHING = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 SOURCE = "squad"
@@ -138,14 +137,11 @@ class Bench:
             embedder = build_embedder(model, self._settings.servers)
             info = embedder.info
             with database.transaction() as connection:
-                register_model(connection, info, embeds_chunks=True)
-                register_windows(connection, info.name, windows_hash=windows_hash(cutting))
+                register_model(connection, info, set(VectorKind), windows=cutting)
             with progress(f"{title}: {model}", total=2 * len(dataset.notes)) as advance:
-                embed_chunks(database, embedder, EVERYTHING, progress=advance)
+                embed_chunks(database, embedder, EVERYTHING, windows=cutting, progress=advance)
                 embed_notes(database, embedder, EVERYTHING, progress=advance)
-            embed_windows(database, embedder, cutting, EVERYTHING)
             ensure_vector_indexes(database, info)
-            ensure_window_indexes(database, info)
 
     def _evaluate(self, database: Database, dataset: SquadSet, title: str) -> dict[str, Measured]:
         pipeline = RetrievalPipeline(

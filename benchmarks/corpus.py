@@ -5,7 +5,6 @@ PostgreSQL is neither ingested, chunked nor embedded, so that 100,000 chunks tak
 questions of a benchmark come from here too.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ import numpy as np
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
+from rag_resources.core.retrievers import VectorKind
+from rag_resources.core.text import content_sha256
 from rag_resources.core.types import ModelInfo, NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import refresh_statistics
@@ -62,10 +63,9 @@ _COPY_CHUNKS = """COPY chunks
     (id, note_id, content, context, chunk_index, start_char, end_char, tenant_id)
     FROM STDIN (FORMAT binary)"""
 _CHUNK_TYPES = ["uuid", "uuid", "text", "text", "int4", "int4", "int4", "text"]
-_COPY_VECTORS = """COPY chunk_embeddings
-    (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256, tenant_id)
-    FROM STDIN (FORMAT binary)"""
-_VECTOR_TYPES = ["uuid", "text", "halfvec", "halfvec", "bytea", "bytea", "text"]
+_COPY_VECTORS = """COPY vectors
+    (chunk_id, model, kind, embedding, text_sha256, tenant_id) FROM STDIN (FORMAT binary)"""
+_VECTOR_TYPES = ["uuid", "text", "text", "halfvec", "bytea", "text"]
 
 
 class Corpus:
@@ -100,7 +100,9 @@ class Corpus:
             if loaded == (chunks,):
                 return
             connection.execute("TRUNCATE notes CASCADE")
-            register_model(connection, MODEL, embeds_chunks=True)
+            register_model(
+                connection, MODEL, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+            )
         rng = np.random.default_rng([self._seed, chunks])
         notes = chunks // CHUNKS_PER_NOTE
         with measure("rows"):
@@ -159,25 +161,18 @@ class Corpus:
         chunks = [chunk for draft in drafts for chunk in draft.chunks]
         copy_rows(connection, _COPY_NOTES, _NOTE_TYPES, (draft.row for draft in drafts))
         copy_rows(connection, _COPY_CHUNKS, _CHUNK_TYPES, chunks)
-        copy_rows(
-            connection,
-            _COPY_VECTORS,
-            _VECTOR_TYPES,
-            (
+        for kind, own in (("chunk", vectors), ("contextual", contextual)):
+            rows = (
                 (
-                    chunk_id,
-                    MODEL.name,
-                    HalfVector(vector),
-                    HalfVector(in_context),
-                    hashlib.sha256(content.encode()).digest(),
-                    hashlib.sha256(f"{context}\n{content}".encode()).digest(),
+                    *(chunk_id, MODEL.name, kind, HalfVector(vector)),
+                    content_sha256(content if kind == "chunk" else f"{context}\n{content}"),
                     tenant,
                 )
-                for (chunk_id, _, content, context, *_, tenant), vector, in_context in zip(
-                    chunks, vectors, contextual, strict=True
+                for (chunk_id, _, content, context, *_, tenant), vector in zip(
+                    chunks, own, strict=True
                 )
-            ),
-        )
+            )
+            copy_rows(connection, _COPY_VECTORS, _VECTOR_TYPES, rows)
 
     def _draft(self, number: int, notes: int, rng: np.random.Generator) -> "_Draft":
         note_id, *chunk_ids = (UUID(bytes=rng.bytes(16)) for _ in range(1 + CHUNKS_PER_NOTE))

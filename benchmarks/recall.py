@@ -10,7 +10,7 @@ NEAREST = 10
 def recall(database: Database, vectors: Vectors) -> float:
     """Return the share of the exact ten nearest chunks of each vector that the index finds."""
     nearest = (
-        f"SELECT chunk_id FROM chunk_embeddings_{MODEL.name} ORDER BY "
+        f"SELECT chunk_id FROM vectors_{MODEL.name}_chunk ORDER BY "
         f"embedding::halfvec({MODEL.dimension}) <=> %s::halfvec({MODEL.dimension}) LIMIT {NEAREST}"
     )
     found = 0

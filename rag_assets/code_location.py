@@ -22,13 +22,7 @@ from rag_assets.indexing.assets import build_chunks_asset
 from rag_assets.indexing.checks import build_quality_check, chunk_integrity
 from rag_assets.indexing.promote_tenant import promote_tenant_job
 from rag_assets.indexing.retire_model import retire_model_job
-from rag_assets.indexing.vectors import (
-    EMBEDDINGS,
-    WINDOWS,
-    VectorAsset,
-    build_vectors_asset,
-    build_vectors_checks,
-)
+from rag_assets.indexing.vectors import build_embeddings_asset, build_vectors_checks
 from rag_assets.ingestion.assets import build_note_embeddings_asset, build_notes_asset
 from rag_assets.ingestion.checks import notes_inside_partitions, rejected_records
 from rag_assets.ingestion.purge_expired import purge_expired_job
@@ -131,7 +125,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         build_notes_asset(settings),
         build_note_embeddings_asset(settings),
         build_chunks_asset(settings),
-        *(build_vectors_asset(kind, model, settings) for kind, model in _vectors(configured)),
+        *(build_embeddings_asset(model, settings) for model in configured.models),
         *(build_graph_asset(part, settings) for part in GraphPart),
         build_migration_status_asset(configured.models),
         golden_dataset,
@@ -142,19 +136,9 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
     ]
 
 
-def _vectors(configured: Configured) -> list[tuple[VectorAsset, str]]:
-    """Return every kind of vectors with each model that has them."""
-    return [
-        *((EMBEDDINGS, model) for model in configured.models),
-        *((WINDOWS, model) for model in configured.window_models),
-    ]
-
-
 def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
     vectors_checks = [
-        check
-        for kind, model in _vectors(configured)
-        for check in build_vectors_checks(kind, model, configured)
+        check for model in configured.models for check in build_vectors_checks(model, configured)
     ]
     quality_checks = [build_quality_check(model, configured) for model in configured.models]
     gates = [gate for item in configured.configurations.values() for gate in build_gates(item)]

@@ -25,16 +25,6 @@ class Configured:
         return self.settings.embedding_models
 
     @property
-    def window_models(self) -> tuple[str, ...]:
-        """The models whose windows are assets: those that some configuration searches by them."""
-        wanted = {
-            item.retrieval.model
-            for item in self.configurations.values()
-            if item.retrieval.searches_windows
-        }
-        return tuple(model for model in self.models if model in wanted)
-
-    @property
     def candidates(self) -> tuple[str, ...]:
         """The names of the configurations that may be promoted."""
         return tuple(

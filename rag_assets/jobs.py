@@ -5,7 +5,6 @@ import dagster as dg
 from rag_assets.keys import (
     ALL_EMBEDDINGS,
     ALL_EVALUATIONS,
-    ALL_WINDOWS,
     CHUNKS,
     DOCUMENT_PAGES,
     DOCUMENTS,
@@ -30,7 +29,7 @@ ingest_job = dg.define_asset_job(
 
 index_job = dg.define_asset_job(
     "index",
-    selection=dg.AssetSelection.assets(CHUNKS, *GRAPH) | ALL_EMBEDDINGS | ALL_WINDOWS,
+    selection=dg.AssetSelection.assets(CHUNKS, *GRAPH) | ALL_EMBEDDINGS,
     description=_("Chunks and embeds the notes of the chosen months."),
 )
 

@@ -18,21 +18,15 @@ PROMOTED_CONFIG = dg.AssetKey("promoted_config")
 OWNERS = ["team:datos"]
 
 
-_EMBEDDINGS, _WINDOWS, _EVALUATIONS = "embeddings", "windows", "evaluation_results"
+_EMBEDDINGS, _EVALUATIONS = "embeddings", "evaluation_results"
 
 ALL_EMBEDDINGS = dg.AssetSelection.key_prefixes(_EMBEDDINGS)
-ALL_WINDOWS = dg.AssetSelection.key_prefixes(_WINDOWS)
 ALL_EVALUATIONS = dg.AssetSelection.key_prefixes(_EVALUATIONS)
 
 
 def embeddings_key(model: str) -> dg.AssetKey:
     """Return the asset key of a model's chunk vectors."""
     return dg.AssetKey([_EMBEDDINGS, model])
-
-
-def windows_key(model: str) -> dg.AssetKey:
-    """Return the asset key of the windows of a model."""
-    return dg.AssetKey([_WINDOWS, model])
 
 
 def graph_key(part: GraphPart) -> dg.AssetKey:
@@ -44,8 +38,8 @@ GRAPH = tuple(map(graph_key, GraphPart))
 
 
 def holds_vectors(key: dg.AssetKey) -> bool:
-    """Whether an asset holds vectors of a model, of chunks or of windows."""
-    return key.has_prefix([_EMBEDDINGS]) or key.has_prefix([_WINDOWS])
+    """Whether an asset holds vectors of the chunks."""
+    return key.has_prefix([_EMBEDDINGS])
 
 
 def evaluation_key(configuration: str) -> dg.AssetKey:

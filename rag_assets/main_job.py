@@ -83,7 +83,7 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
     with open_application(settings) as application, dg.DagsterInstance.get() as instance:
         keep_connections(instance)
         runs = Runs(settings, instance)
-        window, windows = full_window(settings), configured.window_models
+        window = full_window(settings)
         choice = {"config": {"sample": source.asked_for, "mixes": mixes}}
         results = []
         with runs.phase(_("Reading notes and documents…")):
@@ -93,10 +93,7 @@ def _main_job(settings: Settings, source: ContentSource, mixes: bool) -> None:
                 if not golden.get_asset_materialization_events():
                     runs.require(golden)
                 results.append(golden)
-        if not (
-            application.migration.is_done(window, window_models=windows)
-            and application.graph.is_done(window)
-        ):
+        if not (application.migration.is_done(window) and application.graph.is_done(window)):
             with runs.phase(_("Indexing: chunks, vectors and graph…")):
                 bad_notes += runs.months("index")
         results.append(runs.execute("migration_progress"))

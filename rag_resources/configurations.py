@@ -21,6 +21,7 @@ from rag_resources.core.errors import InvalidConfigurationError, unreadable
 from rag_resources.core.fusion_config import MODEL_NAME
 from rag_resources.core.model_names import is_model_name, unknown_model
 from rag_resources.core.quoting import shown
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.yaml_text import (
     DuplicateKeyError,
     Lines,
@@ -110,6 +111,15 @@ class Configurations(dict[str, NamedConfiguration]):
             ).format(name=name, known=known)
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
+
+
+def vector_kinds(folders: Iterable[Path], model: str) -> set[VectorKind]:
+    """Return the kinds of vectors of chunks that the configurations of a model search."""
+    kinds = {VectorKind.CHUNK}
+    for item in load_configurations(folders).values():
+        if item.retrieval.model == model:
+            kinds |= item.retrieval.vector_kinds
+    return kinds - {VectorKind.NOTE}
 
 
 def load_configurations(folders: Iterable[Path]) -> Configurations:

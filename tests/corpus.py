@@ -6,32 +6,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pgvector import HalfVector
-
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
-from rag_resources.core.contextual import contextual_text
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import FusionConfig
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.retrievers import RankedList, VectorKind
+from rag_resources.core.text import content_sha256
 from rag_resources.core.types import NoteRecord, RetrievalResponse, ScoredChunk, TimeWindow
-from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_each, embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
-from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
-from rag_resources.store.embeddings import (
-    claim_note_texts,
-    complete_pending,
-    select_chunk_texts,
-    write_chunk_vectors,
-    write_note_vectors,
-)
-from rag_resources.store.models import register_model
+from rag_resources.store.models import kinds_of, register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.search import (
     EmbeddedQuery,
@@ -40,13 +29,21 @@ from rag_resources.store.search import (
     read_facts,
     search,
 )
-from rag_resources.store.windows import register_windows
+from rag_resources.store.vectors import (
+    OwnerText,
+    Place,
+    claim_whole_notes,
+    complete_pending,
+    replace_vectors,
+    select_texts,
+)
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SOURCE = "diario"
+KINDS = (VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE)
 VECTOR_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL)
 ALL_LISTS = (*VECTOR_LISTS, RankedList.FULLTEXT, RankedList.NOTES)
 
@@ -100,7 +97,7 @@ class Corpus:
         self.database = database
         self.embedder = HashEmbedder()
         with database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
+            register_model(connection, self.embedder.info, KINDS)
 
     def fill(self, corpus: Sequence[Draft], config: ChunkingConfig = SMALL) -> list[UUID]:
         """Replace everything by these notes, each indexed as far as its state says.
@@ -125,17 +122,23 @@ class Corpus:
     def embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
         """Embed all notes as a whole, and the chunks of some."""
         name = self.embedder.info.name
-        whole = claim_note_texts(connection, name, ALWAYS, skipped=[], batch_size=1000)
-        if whole:
-            vectors = self.embedder.embed_passages([note.content for note in whole])
-            write_note_vectors(connection, name, whole, [HalfVector(vector) for vector in vectors])
-        chunks = select_chunk_texts(connection, name, indexed)
-        texts = {chunk.content_sha256: chunk.content for chunk in chunks}
-        for chunk in chunks:
-            texts[chunk.contextual_sha256] = contextual_text(chunk.context, chunk.content)
-        made, _ = embed_each(self.embedder, texts)
-        write_chunk_vectors(connection, name, chunks, made)
-        assert len(complete_pending(connection, name, indexed)) == len(indexed)
+        everything = claim_whole_notes(connection, name, ALWAYS, skipped=[], batch_size=1000)
+        whole = select_texts(connection, [note.note_id for note in everything], whole=True)
+        self.write(connection, whole, VectorKind.NOTE)
+        chunks = select_texts(connection, indexed, whole=False)
+        for kind in (VectorKind.CHUNK, VectorKind.CONTEXTUAL):
+            self.write(connection, chunks, kind)
+        if VectorKind.WINDOW not in kinds_of(connection, name):
+            done = complete_pending(connection, name, indexed, chunks, vectors=0)
+            assert len(done) == len(indexed)
+
+    def write(self, connection: Connection, texts: Sequence[OwnerText], kind: VectorKind) -> None:
+        """Make and store the vectors of one kind of chunks, or of notes."""
+        made, _ = embed_each(
+            self.embedder, {content_sha256(own.text(kind)): own.text(kind) for own in texts}
+        )
+        places = {own.owner: (Place(None, content_sha256(own.text(kind))),) for own in texts}
+        replace_vectors(connection, self.embedder.info.name, kind, places, made)
 
     def index(self, config: ChunkingConfig) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
         """Do everything that an indexing run does, after clearing the texts recorded so far."""
@@ -151,10 +154,9 @@ class Corpus:
 
     def cut(self) -> None:
         """Make the windows of the chunks of all notes."""
-        config = WindowsConfig()
         with self.database.transaction() as connection:
-            register_windows(connection, self.embedder.info.name, windows_hash=windows_hash(config))
-        embed_windows(self.database, self.embedder, config, ALWAYS)
+            register_model(connection, self.embedder.info, {VectorKind.WINDOW})
+        embed_chunks(self.database, self.embedder, ALWAYS)
 
     def fetch(self, query: str, *parameters: object) -> list[Any]:
         """Rows of a statement."""

@@ -13,6 +13,7 @@ from rag_resources.core.configuration import ChunkingConfig, NamedConfiguration,
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.runner import evaluate
@@ -73,8 +74,9 @@ STEPS = {
     "note deleted": "DELETE FROM notes WHERE external_id = '5'",
     "note of a question deleted": "DELETE FROM notes WHERE external_id = '1'",
     "vectors exchanged": (
-        "UPDATE chunk_embeddings "
-        "SET embedding = contextual_embedding, contextual_embedding = embedding"
+        "UPDATE vectors AS v SET embedding = o.embedding FROM vectors AS o "
+        "WHERE o.chunk_id = v.chunk_id AND o.kind <> v.kind "
+        "AND 'window' NOT IN (o.kind, v.kind)"
     ),
     "titled": "UPDATE notes SET title = 'asunto1' WHERE external_id = '4'",
     "untitled": "UPDATE notes SET title = '' WHERE external_id = '4'",
@@ -124,7 +126,11 @@ class Evaluated(Corpus):
             claim_model(connection, "openai_hash")
             retire_model(connection, "openai_hash")
         with self.database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                self.embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
         self.index(SMALL)
 
     def note(self, number: int) -> UUID:

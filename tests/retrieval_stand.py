@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
@@ -22,6 +23,7 @@ from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
+from tests.corpus import KINDS
 from tests.ollama_server import OllamaServer
 
 MODEL = "ollama_nomic_embed_text"
@@ -122,7 +124,8 @@ class Stand:
         """Make the vectors that are missing."""
         with self.database.transaction() as connection:
             for name, embedder in self.embedders.items():
-                register_model(connection, embedder.info, embeds_chunks=name == MODEL)
+                kinds = KINDS if name == MODEL else {VectorKind.NOTE}
+                register_model(connection, embedder.info, kinds)
         embed_chunks(self.database, self.embedders[MODEL], _ALWAYS)
         for embedder in self.embedders.values():
             embed_notes(self.database, embedder, _ALWAYS)

@@ -9,22 +9,19 @@ from benchmarks.peers.contender import ALIKE, OURS, Search, Setup, count_texts
 from benchmarks.peers.workload import LookedUpVectors
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import ChunkingConfig, with_overrides
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo, NoteRecord, TimeWindow, Vectors
-from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
-from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
-from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_window_indexes
-from rag_resources.store.windows import register_windows
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 
-WINDOWS = WindowsConfig()
 EVERYTHING = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 SOURCE = "bench"
 TENANT = "default"
@@ -63,8 +60,6 @@ class BrainSync:
         migrate(setup.dsn)
         self._database = Database(setup.dsn).open()
         self._embedder = LookUpEmbedder(ModelInfo(**setup.workload.model), setup.workload.vectors)
-        with self._database.transaction() as connection:
-            register_model(connection, self._embedder.info, embeds_chunks=True)
         self._settings = load_settings(rag_home=setup.folder)
         model = self._embedder.info.name
         self._pipeline = RetrievalPipeline(
@@ -73,9 +68,9 @@ class BrainSync:
         name, changes = CONFIGURATIONS.get(setup.contender, (DEFAULT_CONFIGURATION, {}))
         found = load_configurations(self._settings.configuration_folders)[name]
         self._config = with_overrides(found.retrieval, {"model": model, **changes})
-        if self._config.searches_windows:
-            with self._database.transaction() as connection:
-                register_windows(connection, model, windows_hash=windows_hash(WINDOWS))
+        kinds = {VectorKind.CHUNK} | self._config.vector_kinds - {VectorKind.NOTE}
+        with self._database.transaction() as connection:
+            register_model(connection, self._embedder.info, kinds)
 
     def ingest(self) -> None:
         """Ingest, chunk, embed and index, as the assets do."""
@@ -84,11 +79,7 @@ class BrainSync:
         with self._database.transaction() as connection:
             update_statistics(connection)
         embed_chunks(self._database, self._embedder, EVERYTHING)
-        info = self._embedder.info
-        ensure_vector_indexes(self._database, info)
-        if self._config.searches_windows:
-            embed_windows(self._database, self._embedder, WINDOWS, EVERYTHING)
-            ensure_window_indexes(self._database, info)
+        ensure_vector_indexes(self._database, self._embedder.info)
 
     def client(self) -> Search:
         """Clients share a pipeline, which is made for that."""
@@ -105,7 +96,7 @@ class BrainSync:
 
     def stored(self) -> Counter[str]:
         """A chunk counts once it has its vectors."""
-        table = "chunks JOIN chunk_embeddings ON chunk_embeddings.chunk_id = chunks.id"
+        table = "chunks JOIN vectors ON vectors.kind = 'chunk' AND vectors.chunk_id = chunks.id"
         return count_texts(self._setup.dsn, table, "chunks.content")
 
     def close(self) -> None:

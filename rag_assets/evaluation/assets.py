@@ -15,7 +15,6 @@ from rag_assets.keys import (
     OWNERS,
     embeddings_key,
     evaluation_key,
-    windows_key,
 )
 from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
@@ -173,8 +172,7 @@ def _searched(config: RetrievalConfig) -> list[dg.AssetKey]:
     """Return the assets that a configuration searches."""
     if config.unit == "notes":
         return [NOTE_EMBEDDINGS if config.needs_vectors else NOTES]
-    windows = [windows_key(config.model)] if config.searches_windows else []
-    return [embeddings_key(config.model) if config.needs_vectors else CHUNKS, *windows]
+    return [embeddings_key(config.model) if config.needs_vectors else CHUNKS]
 
 
 def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:

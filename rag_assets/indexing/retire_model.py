@@ -8,6 +8,7 @@ from pydantic import Field
 from rag_assets.labels import labelled
 from rag_assets.launchpad import LaunchpadConfig
 from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
@@ -46,15 +47,11 @@ def retire_embedding_model(
         )
         configurations = rag.indexing.configurations_of(config.model)
     message = (
-        _(
-            "Model “{model}” retired. Vectors deleted: of chunks {chunk_vectors}, of windows "
-            "{windows}, of notes {note_vectors} ({megabytes:.1f} MB)."
-        )
+        _("Model “{model}” retired. Vectors deleted: {vectors} ({megabytes:.1f} MB).")
         if is_confirmed
         else _(
-            "Nothing was changed. Vectors of the model “{model}” that would be deleted: of chunks "
-            "{chunk_vectors}, of windows {windows}, of notes {note_vectors} ({megabytes:.1f} MB). "
-            "To confirm, write “{model}” in confirm as well."
+            "Nothing was changed. Vectors of the model “{model}” that would be deleted: {vectors} "
+            "({megabytes:.1f} MB). To confirm, write “{model}” in confirm as well."
         )
     )
     told = (
@@ -63,16 +60,12 @@ def retire_embedding_model(
         else message
     ).format(
         model=config.model,
-        chunk_vectors=contents.chunk_vectors,
-        note_vectors=contents.note_vectors,
-        windows=contents.windows,
+        vectors=sum(contents.vectors.values()),
         megabytes=contents.size / MEGABYTE,
     )
     metadata: dict[str, Any] = {
         "model": config.model,
-        "chunk_vectors": contents.chunk_vectors,
-        "note_vectors": contents.note_vectors,
-        "windows": contents.windows,
+        **{f"{kind}_vectors": contents.count(kind) for kind in VectorKind},
         "pending_notes": contents.pending,
         "failures": contents.failures,
         "bytes": contents.size,

@@ -4,30 +4,39 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import product
 from uuid import UUID
 
-from rag_resources.application.vectors import EMBEDDINGS, WINDOWS, ChunkVectors
+from rag_resources.configurations import vector_kinds
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.migration_gate import VectorState
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.pool import Database
 from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
 from rag_resources.indexing.chunk import ChunkReport, Progress, chunk_window, no_progress
-from rag_resources.indexing.embed import embed_notes
+from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.indexing.scale import measured_info
-from rag_resources.indexing.verify import find_broken_notes
+from rag_resources.indexing.verify import find_broken_notes, verify_vectors
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
 from rag_resources.store.document_list import refresh_statuses
-from rag_resources.store.embeddings import count_notes_to_embed
+from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.models import ModelContents, register_model
 from rag_resources.store.notes import count_notes, external_ids, fetch_notes
 from rag_resources.store.progress import WaitingMonth, index_is_current, list_waiting_months
-from rag_resources.store.queues import count_pending
+from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vectors import (
+    VectorGaps,
+    count_gaps,
+    count_pending,
+    count_queued,
+    count_whole_notes,
+    is_empty,
+)
 
 _AT_ONCE = 100
 """Most notes of one moment that are indexed outside a run."""
@@ -56,7 +65,7 @@ class Indexing:
         """Whether no note of a window is left to chunk."""
         way = chunking_hash(self.settings.chunking)
         with self.database.transaction() as connection:
-            return index_is_current(connection, window, chunking_hash=way, models=())
+            return index_is_current(connection, window, chunking_hash=way, kinds={})
 
     def waiting_months(self) -> list[WaitingMonth]:
         """Return the months in which notes wait for what other notes of the month have."""
@@ -88,19 +97,60 @@ class Indexing:
 
     # --- Vectors of chunks
 
-    @property
-    def embeddings(self) -> ChunkVectors:
-        """The vectors of whole chunks."""
-        return ChunkVectors(self.database, self.settings, self.embedder, EMBEDDINGS)
+    def register(self, model: str) -> None:
+        """Create the tables that a model needs, for the vectors that configurations search.
 
-    @property
-    def windows(self) -> ChunkVectors:
-        """The vectors of small windows of chunks."""
-        return ChunkVectors(self.database, self.settings, self.embedder, WINDOWS)
+        Raises:
+            ProviderError: Another model is registered under this name.
+        """
+        info = measured_info(self.database, self.embedder(model))
+        with self.database.transaction() as connection:
+            register_model(
+                connection,
+                info,
+                vector_kinds(self.settings.configuration_folders, model),
+                windows=WindowsConfig(),
+            )
+
+    def is_embedded(self, model: str, window: TimeWindow) -> bool:
+        """Whether no note of a window waits for vectors of its chunks."""
+        with self.database.transaction() as connection:
+            return is_empty(connection, model, window)
+
+    def left_to_embed(self, model: str, window: TimeWindow) -> int:
+        """Count the notes of a window that wait for vectors of their chunks."""
+        with self.database.transaction() as connection:
+            return count_queued(connection, model, window)
+
+    def embed(self, model: str, window: TimeWindow, *, progress: Progress) -> EmbedReport:
+        """Make the missing vectors of a window's chunks."""
+        return embed_chunks(
+            self.database,
+            self.embedder(model),
+            window,
+            windows=WindowsConfig(),
+            progress=progress,
+        )
+
+    def build_indexes(self, model: str) -> None:
+        """Build the indexes for which there are enough vectors now.
+
+        Documents whose notes are all embedded get that status.
+        """
+        with self.database.transaction() as connection:
+            refresh_statuses(connection)
+        if ensure_vector_indexes(self.database, self.embedder(model).info):
+            with self.database.transaction() as connection:
+                bump_index_version(connection)
+
+    def gaps(self, model: str, window: TimeWindow) -> list[VectorGaps]:
+        """Count the missing and the wrong vectors of a window, by kind."""
+        with self.database.transaction() as connection:
+            return count_gaps(connection, self.embedder(model).info, window)
 
     def verify_vectors(self, model: str, window: TimeWindow) -> VectorState:
-        """Verify all vectors that a model has for the chunks of a window; see `ChunkVectors`."""
-        return self.embeddings.verify(model, window) + self.windows.verify(model, window)
+        """Compare stored vectors of a window with newly made ones, and check all lengths."""
+        return verify_vectors(self.database, self.embedder(model), window)
 
     # --- The end of a model
 
@@ -139,12 +189,12 @@ class Indexing:
         """
         info = measured_info(self.database, self.embedder(self.note_model))
         with self.database.transaction() as connection:
-            register_model(connection, info, embeds_chunks=False)
+            register_model(connection, info, {VectorKind.NOTE})
 
     def notes_left_to_embed(self, window: TimeWindow) -> int:
         """Count the notes of a window that have no vector."""
         with self.database.transaction() as connection:
-            return count_notes_to_embed(connection, self.note_model, window, skipped=())
+            return count_whole_notes(connection, self.note_model, window)
 
     def embed_notes(
         self, window: TimeWindow, *, progress: Progress = lambda _: None
@@ -194,10 +244,9 @@ class Indexing:
         failed = [*self.embed_notes(own).failed]
         report = self.chunk(own, progress=no_progress)
         failed += report.failed
-        kinds = (self.embeddings, self.windows)
-        for vectors, model in product(kinds, self.settings.embedding_models):
-            if is_due(partial(vectors.left, model)):
-                failed += vectors.embed(model, own, progress=no_progress).failed
+        for model in self.settings.embedding_models:
+            if is_due(partial(self.left_to_embed, model)):
+                failed += self.embed(model, own, progress=no_progress).failed
         self.refresh_statistics(rewritten=report.chunks)
         return not failed
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag_resources.configurations import vector_kinds
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.migration_gate import BatchVerdict, VectorState
 from rag_resources.core.types import TimeWindow
-from rag_resources.core.windows import WindowsConfig, windows_hash
+from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.migration.batches import measure_pair, record_batch
@@ -71,21 +72,18 @@ class Migration:
         with self.database.transaction() as connection:
             return read_progress(connection, self.settings.note_embedding_model)
 
-    def is_done(self, window: TimeWindow, *, window_models: Sequence[str] = ()) -> bool:
-        """Whether no note of a window needs chunking or embedding by a configured model.
-
-        Args:
-            window: The months.
-            window_models: The models whose windows must be complete too.
-        """
+    def is_done(self, window: TimeWindow) -> bool:
+        """Whether no note of a window needs chunking or embedding by a configured model."""
+        kinds = {
+            model: vector_kinds(self.settings.configuration_folders, model) for model in self.models
+        }
         with self.database.transaction() as connection:
             return index_is_current(
                 connection,
                 window,
                 chunking_hash=self.chunking_hash,
-                models=self.models,
-                window_models=window_models,
-                windows_hash=windows_hash(WindowsConfig()),
+                kinds=kinds,
+                windows=WindowsConfig(),
             )
 
     def closed_gates(

@@ -304,15 +304,17 @@ def _contents(found: "DatabaseStatus", settings: "Settings") -> Iterator[Finding
     if found.chunks and lacks_windows(config, found.models):
         detail = _(
             "“{configuration}” searches by windows, and there are none of its model: searches go "
-            "without them, and find less. Run “rag run”, or materialise windows/{model} (if there "
-            "is no such asset, add the model to EMBEDDING_MODELS)."
+            "without them, and find less. Run “rag run”, or materialise embeddings/{model} (if "
+            "there is no such asset, add the model to EMBEDDING_MODELS)."
         ).format(configuration=serving.configuration, model=serving.model)
         yield Finding(_("Configuration"), Health.WARNING, detail)
 
 
 def lacks_windows(config: "RetrievalConfig | None", models: "Iterable[ModelContents]") -> bool:
     """Whether what serves searches by windows, and its model has none."""
-    windows = {model.name: model.windows for model in models}
+    from rag_resources.core.retrievers import VectorKind
+
+    windows = {model.name: model.count(VectorKind.WINDOW) for model in models}
     return config is not None and config.searches_windows and not windows.get(config.model)
 
 

@@ -12,7 +12,6 @@ from rag_resources.cli.env_file import differing, env_lines
 from rag_resources.cli.output import JsonOption, note, say, write_json
 from rag_resources.cli.survey_report import show_rejected, show_survey, survey_json
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
-from rag_resources.core.golden_drafts import DRAFTS
 from rag_resources.core.quoting import shown
 from rag_resources.env_file import ENV_FILE, present_values
 from rag_resources.languages.messages import _, ngettext
@@ -20,7 +19,7 @@ from rag_resources.languages.messages import _, ngettext
 if TYPE_CHECKING:
     from rag_resources.ingestion.survey import Survey
 
-MAX_DRAFTS = 200
+DRAFTS, MAX_DRAFTS = 20, 200
 QUESTIONS_FILE = Path("preguntas.json")
 DEFAULT_HOME = Path(".rag")
 OWN_HOME = Path(".rag-notas")

@@ -313,6 +313,7 @@ def _is_on(evaluation: "StoredEvaluation", settings: "Settings") -> bool:
 
 
 def _print_models(models: "list[ModelContents]") -> None:
+    from rag_resources.core.retrievers import VectorKind
     from rag_resources.migration.status import MODEL_STATES
 
     columns = (
@@ -327,10 +328,10 @@ def _print_models(models: "list[ModelContents]") -> None:
         (
             model.name,
             MODEL_STATES[model.state],
-            str(model.chunk_vectors),
-            str(model.note_vectors),
-            str(model.windows),
-            str(max(model.pending, model.pending_windows)),
+            str(model.count(VectorKind.CHUNK)),
+            str(model.count(VectorKind.NOTE)),
+            str(model.count(VectorKind.WINDOW)),
+            str(model.pending),
         )
         for model in models
     ]
@@ -347,11 +348,10 @@ def _as_json(
     described = [
         picked(
             model,
-            *("name", "chunk_vectors", "note_vectors", "windows"),
+            "name",
             pending_notes="pending",
-            pending_window_notes="pending_windows",
         )
-        | {"state": STATE_NAMES[model.state]}
+        | {"vectors": dict(model.vectors), "state": STATE_NAMES[model.state]}
         | {"digest": found.present.model_digests.get(model.name)}
         for model in models
     ]

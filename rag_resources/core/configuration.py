@@ -27,7 +27,7 @@ from rag_resources.core.fusion_config import (
     Weight,
 )
 from rag_resources.core.graph_config import GraphConfig
-from rag_resources.core.retrievers import KINDS, RetrieverName
+from rag_resources.core.retrievers import KINDS, RetrieverName, VectorKind
 from rag_resources.core.validation import validated
 from rag_resources.core.yaml_text import Lines
 from rag_resources.languages.messages import _
@@ -255,9 +255,21 @@ class RetrievalConfig(Part):
         return self.uses_vectors or self.diversity_weight > 0
 
     @property
+    def vector_kinds(self) -> frozenset[VectorKind]:
+        """The kinds of its model's vectors that it searches, or orders its results by."""
+        if self.unit == "notes":
+            return frozenset({VectorKind.NOTE} if self.needs_vectors else ())
+        kinds = {VectorKind.CHUNK} if self.diversity_weight > 0 else set()
+        if RetrieverName.SEMANTIC in self.searched:
+            kinds |= {VectorKind.CHUNK, *([VectorKind.CONTEXTUAL] if self.contextual else [])}
+        if RetrieverName.WINDOWS in self.searched:
+            kinds.add(VectorKind.WINDOW)
+        return frozenset(kinds)
+
+    @property
     def searches_windows(self) -> bool:
         """Whether the windows of chunks are searched."""
-        return self.unit == "chunks" and RetrieverName.WINDOWS in self.searched
+        return VectorKind.WINDOW in self.vector_kinds
 
     @property
     def only_scoring(self) -> frozenset[RetrieverName]:

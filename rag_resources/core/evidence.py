@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from rag_resources.core.configuration import RetrievalConfig, canonical_hash
 from rag_resources.core.durations import listed, months_in_words
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.languages.messages import Text, _, joined
 
 Contents = Mapping[str, Mapping[str, str]]
@@ -30,23 +31,20 @@ UNCOUNTED = "uncounted"
 _WORDS = {
     "notes": _("notes"),
     "chunks": _("chunks"),
-    "vectors": _("vectors"),
-    "windows": _("windows"),
-    "note_vectors": _("vectors of whole notes"),
-    "waiting_chunk": _("notes that wait for vectors"),
-    "waiting_window": _("notes that wait for vectors"),
+    "chunk": _("vectors"),
+    "contextual": _("vectors"),
+    "window": _("windows"),
+    "note": _("vectors of whole notes"),
     "mentions": _("mentions"),
     "statements": _("causes"),
     "words": _("the word statistics"),
     "model": _("the model"),
-    "vector_index": _("the index of the vectors"),
-    "window_index": _("the index of the vectors"),
-    "note_vector_index": _("the index of the vectors"),
+    **{f"{kind}_index": _("the index of the vectors") for kind in VectorKind},
     "settings": _("the settings (TENANT, NOTE_EMBEDDING_MODEL, LLM_MODEL)"),
     UNCOUNTED: _("notes that are being written"),
 }
 _ORDER = {kind: at for at, kind in enumerate(_WORDS)}
-_INDEXES = {"vector_index", "window_index", "note_vector_index"}
+_INDEXES = {f"{kind}_index" for kind in VectorKind}
 _OF_NO_NOTE = {"words", "model", "settings", UNCOUNTED, *_INDEXES}
 
 
@@ -134,12 +132,8 @@ def searched_parts(config: RetrievalConfig) -> tuple[str, ...]:
     if config.unit == "chunks":
         parts += ["chunks", "words"]
     if config.uses_vectors:
-        vectors = ("note_vectors", "note_vector_index")
-        if config.unit == "chunks":
-            vectors = ("vectors", "vector_index")
-        parts += [f"{kind}/{config.model}" for kind in (*vectors, "model")]
-    if config.searches_windows:
-        parts += [f"{kind}/{config.model}" for kind in ("windows", "window_index")]
+        kinds = [own for kind in sorted(config.vector_kinds) for own in (kind, f"{kind}_index")]
+        parts += [f"{kind}/{config.model}" for kind in (*kinds, "model")]
     if config.searches_graph:
         parts += ["mentions", "statements"]
     return tuple(parts)

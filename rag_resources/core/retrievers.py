@@ -32,6 +32,15 @@ class RetrieverName(StrEnum):
     GRAPH = "graph"
 
 
+class VectorKind(StrEnum):
+    """What a vector stands for: a chunk's text, the same under its context, a window, a note."""
+
+    CHUNK = "chunk"
+    CONTEXTUAL = "contextual"
+    WINDOW = "window"
+    NOTE = "note"
+
+
 @dataclass(frozen=True, slots=True)
 class RetrieverKind:
     """The properties of a kind of retriever.

@@ -1,6 +1,6 @@
 """Cuts chunks into small windows: a few whole sentences each, with the note's title and tags.
 
-`core.chunking` makes chunks, `core.sentences` finds sentences, `indexing.windows` embeds windows.
+`core.chunking` makes chunks, `core.sentences` finds sentences, `indexing.embed` embeds windows.
 """
 
 from collections.abc import Sequence

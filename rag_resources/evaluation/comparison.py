@@ -41,8 +41,8 @@ from rag_resources.store.comparison import (
     name_notes,
 )
 from rag_resources.store.evaluations import read_present
+from rag_resources.store.models import kinds_of
 from rag_resources.store.promotions import evaluation_of_serving
-from rag_resources.store.windows import has_windows
 
 MAX_QUESTIONS = 50
 """Most lost questions that are asked again."""
@@ -284,6 +284,6 @@ def _obstacle(
         return None
     with database.transaction() as connection:
         is_there = former.model in read_present(connection).model_digests and (
-            not former.searches_windows or has_windows(connection, former.model)
+            former.vector_kinds <= kinds_of(connection, former.model)
         )
     return None if is_there and pipeline.has_model(former.model) else _("a model is gone")

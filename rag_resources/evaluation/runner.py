@@ -9,6 +9,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingErr
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.answering import Answering, evaluate_answers
 from rag_resources.evaluation.asking import ask_in_full, time_questions
@@ -25,8 +26,7 @@ from rag_resources.store.evaluations import (
     unstored_evaluation,
 )
 from rag_resources.store.golden import asked_golden, locate_places
-from rag_resources.store.models import fetch_model
-from rag_resources.store.windows import has_windows
+from rag_resources.store.models import fetch_model, kinds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def evaluate(
         places = locate_places(connection, entries)
         present = read_present(connection, entries)
         model = fetch_model(connection, config.model)
-        lacks_windows = config.searches_windows and not has_windows(connection, config.model)
+        lacks_windows = config.searches_windows and VectorKind.WINDOW not in kinds_of(
+            connection, config.model
+        )
     if not entries:
         raise InvalidGoldenDatasetError(
             _(
@@ -110,7 +112,7 @@ def evaluate(
         raise ModelMissingError(
             _(
                 "The model “{model}” does not have windows yet: “rag run” makes them, or "
-                "materialize windows/{model} in the UI."
+                "materialize embeddings/{model} in the UI."
             ).format(model=config.model),
             model=config.model,
         )

@@ -1,18 +1,22 @@
-"""Embeds a window's chunks and notes, deduplicated by content.
+"""Makes the vectors of a window's chunks and notes, of all kinds that a model has.
 
-Which notes a batch holds is decided in `indexing.embedding_queue`.
+Which notes a batch holds is decided in `indexing.embedding_queue`, what a window of a chunk is in
+`core.windows`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
 
-from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import ModelMissingError, ProviderError, ProviderUnavailableError
+from rag_resources.core.retrievers import VectorKind
+from rag_resources.core.text import content_sha256
 from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import WindowsConfig, cut_windows
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.indexing.embedding_queue import (
@@ -23,11 +27,10 @@ from rag_resources.indexing.embedding_queue import (
     embed_all,
 )
 from rag_resources.providers.protocols import Embedder
-from rag_resources.store import embeddings as store
-from rag_resources.store.embeddings import ChunkText, NoteText
+from rag_resources.store import vectors as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
-from rag_resources.store.models import keep_model
-from rag_resources.store.queues import NoteQueue, QueuedNote, claim_queued, count_queued
+from rag_resources.store.models import keep_model, kinds_of
+from rag_resources.store.vectors import OwnerText, Place, Places, QueuedNote
 
 BATCH_NOTES = 64
 BATCH_TEXTS = 64
@@ -35,32 +38,50 @@ BATCH_TEXTS = 64
 _HARMLESS = "nota"
 """A text that every model can represent."""
 
-
-class Embedded(NamedTuple):
-    """Vectors by the hash of their text, stored and new ones; why the other texts have none."""
-
-    known: dict[bytes, HalfVector]
-    made: dict[bytes, HalfVector]
-    errors: dict[bytes, str]
+_CHUNKS = Queue("embed_chunk", BATCH_NOTES, store.claim_queued, store.count_queued)
+_NOTES = Queue("embed_note", BATCH_NOTES, store.claim_whole_notes, store.count_whole_notes)
 
 
-_CHUNKS = Queue(
-    "embed_chunk",
-    BATCH_NOTES,
-    partial(claim_queued, queue=NoteQueue.EMBEDDINGS),
-    partial(count_queued, queue=NoteQueue.EMBEDDINGS),
-)
-_NOTES = Queue("embed_note", BATCH_NOTES, store.claim_note_texts, store.count_notes_to_embed)
+class _Batch(NamedTuple):
+    """Claimed notes and the vectors that they need.
+
+    Attributes:
+        texts: Their chunks, or the notes as a whole.
+        changed: By kind, the chunks or notes whose vectors are to be replaced.
+        known: Stored vectors, by the hash of their text.
+        made: New ones.
+        errors: Why the other texts have none.
+    """
+
+    model: str
+    claimed: Sequence[UUID]
+    texts: Sequence[OwnerText]
+    changed: Mapping[VectorKind, Places]
+    known: Mapping[bytes, HalfVector]
+    made: Mapping[bytes, HalfVector]
+    errors: Mapping[bytes, str]
 
 
 def embed_chunks(
-    database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
+    database: Database,
+    embedder: Embedder,
+    window: TimeWindow,
+    *,
+    windows: WindowsConfig | None = None,
+    progress: Progress = no_progress,
 ) -> EmbedReport:
-    """Embed the chunks of a window's queued notes: standard and contextual vectors.
+    """Make the vectors of the chunks of a window's queued notes, of all kinds that the model has.
 
-    A text that the model refuses is recorded; its note stays queued and is searched as a whole.
-    Notes claimed by another run come last: either that run finishes them, or it dies and they are
-    done here.
+    What a chunk has already is left alone. A text that the model refuses is recorded; its note
+    stays queued. Notes claimed by another run come last: either that run finishes them, or it dies
+    and they are done here.
+
+    Args:
+        database: Open.
+        embedder: The model, registered.
+        window: Range of the notes' creation times.
+        windows: How chunks are cut into windows; None: by default.
+        progress: Called with the number of notes of each batch.
 
     Raises:
         ProviderUnavailableError: The model does not answer; what is committed stays.
@@ -70,129 +91,149 @@ def embed_chunks(
 
     Properties: 19, 41, 42.
     """
-    model = embedder.info.name
 
     def embed(connection: Connection, notes: Sequence[QueuedNote]) -> Write:
-        return _embed_claimed(connection, embedder, notes)
+        kinds = kinds_of(connection, embedder.info.name) - {VectorKind.NOTE}
+        batch = _make(connection, embedder, notes, kinds, windows or WindowsConfig())
+        return partial(_write_chunks, connection, batch)
 
-    return embed_all(database, _CHUNKS, model, window, embed, progress)
-
-
-def _embed_claimed(
-    connection: Connection, embedder: Embedder, notes: Sequence[QueuedNote]
-) -> Write:
-    """Embed the chunks of claimed notes."""
-    claimed = [note.note_id for note in notes]
-    chunks = store.select_chunk_texts(connection, embedder.info.name, claimed)
-    find = partial(store.find_reusable, note_ids=claimed)
-    vectors = embed_new(connection, embedder, _texts(chunks), find)
-    return partial(_write_chunks, connection, embedder.info.name, claimed, chunks, vectors)
-
-
-def _write_chunks(
-    connection: Connection,
-    model: str,
-    claimed: Sequence[UUID],
-    chunks: Sequence[ChunkText],
-    embedded: Embedded,
-) -> EmbeddedBatch:
-    known, made, errors = embedded
-    vectors = known | made
-    ready: list[ChunkText] = []
-    failures: list[Failure] = []
-    for chunk in chunks:
-        if chunk.content_sha256 in vectors and chunk.contextual_sha256 in vectors:
-            ready.append(chunk)
-        else:
-            failures.append(_failure(chunk, errors, model))
-    store.write_chunk_vectors(connection, model, ready, vectors)
-    completed = store.complete_pending(connection, model, claimed)
-    for failure in failures:
-        record_failure(connection, failure)
-    clear_failures(connection, "embed_chunk", completed, model=model)
-    report = EmbedReport(
-        notes=len(completed),
-        vectors=2 * len(ready),
-        embedded=len(made),
-        reused=len(known),
-        failed=failures,
-    )
-    return EmbeddedBatch(report, set(claimed) - set(completed))
+    return embed_all(database, _CHUNKS, embedder.info.name, window, embed, progress)
 
 
 def embed_notes(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
     """Embed the notes of a window as a whole; otherwise like `embed_chunks`."""
-    model = embedder.info.name
 
-    def embed(connection: Connection, notes: Sequence[NoteText]) -> Write:
-        return _embed_note_texts(connection, embedder, notes)
+    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> Write:
+        batch = _make(connection, embedder, notes, {VectorKind.NOTE}, WindowsConfig())
+        return partial(_write_notes, connection, batch)
 
-    return embed_all(database, _NOTES, model, window, embed, progress)
-
-
-def _embed_note_texts(
-    connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
-) -> Write:
-    """Embed claimed notes as a whole."""
-    texts = {note.content_sha256: note.content for note in notes}
-    find = partial(store.find_reusable, note_ids=[note.note_id for note in notes])
-    vectors = embed_new(connection, embedder, texts, find)
-    return partial(_write_notes, connection, embedder.info.name, notes, vectors)
+    return embed_all(database, _NOTES, embedder.info.name, window, embed, progress)
 
 
-def _write_notes(
-    connection: Connection, model: str, notes: Sequence[NoteText], embedded: Embedded
-) -> EmbeddedBatch:
-    known, made, errors = embedded
-    vectors = known | made
-    ready = [note for note in notes if note.content_sha256 in vectors]
-    written = store.write_note_vectors(
-        connection, model, ready, [vectors[note.content_sha256] for note in ready]
-    )
-    failures = [
-        Failure("embed_note", note.note_id, errors[note.content_sha256], model=model)
-        for note in notes
-        if note.content_sha256 in errors
-    ]
-    for failure in failures:
-        record_failure(connection, failure)
-    # Only for written notes: a process that is deleting the others may have locked their failures.
-    clear_failures(connection, "embed_note", written, model=model)
-    report = EmbedReport(
-        notes=len(written),
-        vectors=len(written),
-        embedded=len(made),
-        reused=len(known),
-        failed=failures,
-    )
-    unfinished = {note.note_id for note in ready} - set(written)
-    return EmbeddedBatch(report, unfinished)
-
-
-def embed_new(
+def _make(
     connection: Connection,
     embedder: Embedder,
-    texts: dict[bytes, str],
-    find: Callable[[Connection, str, Iterable[bytes]], dict[bytes, HalfVector]],
-) -> Embedded:
-    """Embed the texts for which the model has no vector yet.
-
-    Args:
-        connection: In a transaction.
-        embedder: The model.
-        texts: By content hash.
-        find: Returns the stored vectors of a model for some of these hashes.
-    """
+    notes: Sequence[QueuedNote],
+    kinds: set[VectorKind],
+    windows: WindowsConfig,
+) -> _Batch:
+    """Make the vectors that claimed notes lack."""
     model = embedder.info.name
-    known = find(connection, model, texts) if texts else {}
+    claimed = [note.note_id for note in notes]
+    owners = store.select_texts(connection, claimed, whole=VectorKind.NOTE in kinds)
+    texts: dict[bytes, str] = {}
+    changed: dict[VectorKind, Places] = {}
+    for kind in VectorKind:
+        if kind in kinds:
+            stored = store.stored_places(connection, model, kind, [each.owner for each in owners])
+            wanted = {each.owner: _places(each, kind, windows, texts) for each in owners}
+            changed[kind] = {
+                owner: places for owner, places in wanted.items() if places != stored.get(owner, ())
+            }
+    needed = {
+        place.text_sha256
+        for owned in changed.values()
+        for places in owned.values()
+        for place in places
+    }
+    known = store.find_reusable(connection, model, needed) if needed else {}
     made, errors = embed_each(
         embedder,
-        {key: texts[key] for key in texts if key not in known},
+        {key: texts[key] for key in needed if key not in known},
         between=partial(keep_model, connection, model),
     )
-    return Embedded(known, made, errors)
+    return _Batch(model, claimed, owners, changed, known, made, errors)
+
+
+def _places(
+    owner: OwnerText, kind: VectorKind, windows: WindowsConfig, texts: dict[bytes, str]
+) -> tuple[Place, ...]:
+    """Return the vectors that a chunk or note should have; add their texts, by hash."""
+    spans = cut_windows(owner.content, windows) if kind is VectorKind.WINDOW else [None]
+    places = []
+    for span in spans:
+        text = owner.text(kind, span)
+        sha256 = content_sha256(text)
+        texts[sha256] = text
+        places.append(Place(span, sha256))
+    return tuple(places)
+
+
+def _write(
+    connection: Connection, batch: _Batch, stage: str
+) -> tuple[Counter[str], list[Failure], set[UUID]]:
+    """Write what was made.
+
+    Returns:
+        How many vectors of each kind were written, the texts that the model refused, and the notes
+        that are being deleted.
+    """
+    notes = {each.owner: each.note_id for each in batch.texts}
+    vectors = {**batch.known, **batch.made}
+    # Of a chunk with a refused text nothing is written: it has the vectors of all kinds, or waits.
+    lacking = {
+        owner: place.text_sha256
+        for changed in batch.changed.values()
+        for owner, places in changed.items()
+        for place in places
+        if place.text_sha256 not in vectors
+    }
+    refused = [
+        Failure(
+            stage,
+            notes[owner],
+            batch.errors[sha256],
+            chunk_id=None if VectorKind.NOTE in batch.changed else owner,
+            model=batch.model,
+        )
+        for owner, sha256 in lacking.items()
+    ]
+    counts: Counter[str] = Counter()
+    leaving: set[UUID] = set()
+    for kind, changed in batch.changed.items():
+        ready = {owner: places for owner, places in changed.items() if owner not in lacking}
+        written = store.replace_vectors(connection, batch.model, kind, ready, vectors)
+        counts[kind.value] = sum(len(ready[owner]) for owner in written)
+        leaving |= {notes[owner] for owner in ready.keys() - written}
+    return counts, refused, leaving
+
+
+def _write_chunks(connection: Connection, batch: _Batch) -> EmbeddedBatch:
+    vectors, failures, leaving = _write(connection, batch, "embed_chunk")
+    kept = set(batch.claimed) - leaving - {failure.note_id for failure in failures}
+    completed = store.complete_pending(
+        connection, batch.model, sorted(kept), batch.texts, vectors=vectors.total()
+    )
+    for failure in failures:
+        record_failure(connection, failure)
+    clear_failures(connection, "embed_chunk", completed, model=batch.model)
+    report = _report(batch, len(completed), vectors, failures)
+    return EmbeddedBatch(report, set(batch.claimed) - set(completed))
+
+
+def _write_notes(connection: Connection, batch: _Batch) -> EmbeddedBatch:
+    vectors, failures, leaving = _write(connection, batch, "embed_note")
+    for failure in failures:
+        record_failure(connection, failure)
+    refused = {failure.note_id for failure in failures}
+    written = [own for own in batch.changed[VectorKind.NOTE] if own not in refused | leaving]
+    # Only for written notes: a process that is deleting the others may have locked their failures.
+    clear_failures(connection, "embed_note", written, model=batch.model)
+    return EmbeddedBatch(_report(batch, len(written), vectors, failures), leaving)
+
+
+def _report(
+    batch: _Batch, notes: int, vectors: Counter[str], failures: list[Failure]
+) -> EmbedReport:
+    return EmbedReport(
+        notes=notes,
+        kinds=vectors,
+        embedded=len(batch.made),
+        reused=len(batch.known),
+        failed=failures,
+    )
 
 
 def embed_each(
@@ -250,16 +291,3 @@ def _fails_for_some(error: ProviderUnavailableError, embedder: Embedder) -> bool
     except ProviderError:
         return False
     return True
-
-
-def _texts(chunks: Iterable[ChunkText]) -> dict[bytes, str]:
-    texts: dict[bytes, str] = {}
-    for chunk in chunks:
-        texts[chunk.content_sha256] = chunk.content
-        texts[chunk.contextual_sha256] = contextual_text(chunk.context, chunk.content)
-    return texts
-
-
-def _failure(chunk: ChunkText, errors: dict[bytes, str], model: str) -> Failure:
-    reason = errors.get(chunk.content_sha256) or errors[chunk.contextual_sha256]
-    return Failure("embed_chunk", chunk.note_id, reason, chunk_id=chunk.chunk_id, model=model)

@@ -1,16 +1,15 @@
 """Works off the notes that wait for vectors, batch after batch, each in one transaction.
 
-What a batch embeds and writes is in `indexing.embed` and `indexing.windows`.
+What a batch embeds and writes is in `indexing.embed`.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from threading import Lock
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -22,6 +21,7 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress
 from rag_resources.store.failures import Failure, record_failure
 from rag_resources.store.models import keep_model
+from rag_resources.store.vectors import QueuedNote
 
 WORKERS = 2
 """Batches under way at once, each in its connection: one is written while another is embedded."""
@@ -33,14 +33,14 @@ class EmbedReport:
 
     Attributes:
         notes: Notes completed.
-        vectors: Vectors written.
+        kinds: Vectors written, by kind.
         embedded: Texts that the model was run on.
         reused: Texts whose vector was already stored.
         failed: Texts that the model could not embed.
     """
 
     notes: int = 0
-    vectors: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
     embedded: int = 0
     reused: int = 0
     failed: list[Failure] = field(default_factory=list)
@@ -48,10 +48,15 @@ class EmbedReport:
     def add(self, other: "EmbedReport") -> None:
         """Add the counts of another report."""
         self.notes += other.notes
-        self.vectors += other.vectors
+        self.kinds += other.kinds
         self.embedded += other.embedded
         self.reused += other.reused
         self.failed.extend(other.failed)
+
+    @property
+    def vectors(self) -> int:
+        """All vectors written."""
+        return self.kinds.total()
 
     @property
     def refused(self) -> set[UUID]:
@@ -70,35 +75,20 @@ Write = Callable[[], EmbeddedBatch]
 """Writes a batch whose vectors are made, in the transaction that claimed its notes."""
 
 
-class Queued(Protocol):
-    """A note that waits for vectors."""
-
-    @property
-    def note_id(self) -> UUID:
-        """Its id."""
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was written; batches start with the newest."""
-
-
-Note = TypeVar("Note", bound=Queued)
-
-
 @dataclass(frozen=True, slots=True)
-class Queue(Generic[Note]):
+class Queue:
     """The notes that wait for one kind of vectors.
 
     Attributes:
         stage: The stage under which failures are recorded.
         batch_notes: Most notes per transaction.
-        claim: Locks the newest unclaimed notes of a window until commit; see `store.queues`.
+        claim: Claims the newest unclaimed notes of a window until commit; see `store.vectors`.
         count: Counts the notes of a window, claimed or not.
     """
 
     stage: str
     batch_notes: int
-    claim: Callable[..., Sequence[Note]]
+    claim: Callable[..., Sequence[QueuedNote]]
     count: Callable[..., int]
 
 
@@ -136,10 +126,10 @@ class _Pass:
 
 def embed_all(
     database: Database,
-    queue: Queue[Note],
+    queue: Queue,
     model: str,
     window: TimeWindow,
-    embed: Callable[[Connection, Sequence[Note]], Write],
+    embed: Callable[[Connection, Sequence[QueuedNote]], Write],
     progress: Progress,
 ) -> EmbedReport:
     """Embed batch after batch, each in a transaction, until no run has any left.
@@ -185,10 +175,10 @@ def embed_all(
 
 def _embed_next(
     database: Database,
-    queue: Queue[Note],
+    queue: Queue,
     model: str,
     window: TimeWindow,
-    embed: Callable[[Connection, Sequence[Note]], Write],
+    embed: Callable[[Connection, Sequence[QueuedNote]], Write],
     shared: _Pass,
 ) -> tuple[int, EmbedReport] | None:
     """Embed the next batch; return how many notes it finished or failed, None if there is none."""
@@ -219,7 +209,7 @@ def _embed_next(
     return 0, EmbedReport()
 
 
-def _claim(connection: Connection, queue: Queue[Note], model: str, shared: _Pass) -> Sequence[Note]:
+def _claim(connection: Connection, queue: Queue, model: str, shared: _Pass) -> Sequence[QueuedNote]:
     """Claim the notes of the next batch; return none if none are left."""
     while True:
         claimed = queue.claim(
@@ -236,7 +226,7 @@ def _claim(connection: Connection, queue: Queue[Note], model: str, shared: _Pass
 
 
 def _refused(
-    connection: Connection, queue: Queue[Note], model: str, claimed: Sequence[Note], reason: str
+    connection: Connection, queue: Queue, model: str, claimed: Sequence[QueuedNote], reason: str
 ) -> EmbeddedBatch | None:
     """Record that what a note would write was refused; of several notes nobody knows which."""
     if len(claimed) > 1:

@@ -10,17 +10,10 @@ from rag_resources.core.types import TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store.chunks import BrokenNote, ChunkSpans, find_broken, stream_spans
-from rag_resources.store.verification import (
-    FaultyVectors,
-    StoredVector,
-    count_faulty_embeddings,
-    count_faulty_windows,
-    sample_embeddings,
-    sample_windows,
-)
+from rag_resources.store.vectors import count_gaps, sample_vectors
 
 SAMPLE = 4
-"""How many chunks, or windows, of every month are embedded again."""
+"""How many texts of every kind and month are embedded again."""
 
 MOST_BROKEN = 100
 
@@ -51,38 +44,26 @@ def _covers(note: ChunkSpans) -> bool:
     return not read(note.content).shows(position, len(note.content))
 
 
-def verify_embeddings(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
-    """Compare stored chunk vectors of a window with new vectors of the same texts.
+def verify_vectors(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
+    """Compare stored vectors of a window's chunks with new vectors of the same texts.
 
-    A few texts of every month, the same every time, are embedded one by one. They show whether the
-    vectors come from the model, but do not find a single bad one. The lengths of all vectors are
-    checked.
+    A few texts of every kind and month, the same every time, are embedded one by one. They show
+    whether the vectors come from the model, but do not find a single bad one. The lengths of all
+    vectors are checked.
     """
     info = embedder.info
     with database.transaction() as connection:
-        faulty = count_faulty_embeddings(connection, info, window)
-        sample = sample_embeddings(connection, info.name, window, per_month=SAMPLE)
-    return _state(embedder, faulty, sample)
-
-
-def verify_windows(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
-    """Compare the vectors of small windows; otherwise like `verify_embeddings`."""
-    info = embedder.info
-    with database.transaction() as connection:
-        faulty = count_faulty_windows(connection, info, window)
-        sample = sample_windows(connection, info.name, window, per_month=SAMPLE)
-    return _state(embedder, faulty, sample)
-
-
-def _state(embedder: Embedder, faulty: FaultyVectors, sample: list[StoredVector]) -> VectorState:
+        gaps = count_gaps(connection, info, window)
+        sample = sample_vectors(connection, info.name, window, per_month=SAMPLE)
+    wrong_dimension = sum(own.wrong_dimension for own in gaps)
     lowest = None
-    if not faulty.wrong_dimension:
+    if not wrong_dimension:
         cosines = (
             _cosine(stored.embedding, embedder.embed_passages([stored.text])[0])
             for stored in sample
         )
         lowest = min(cosines, default=None)
-    return VectorState(len(sample), lowest, faulty.wrong_norms, faulty.wrong_dimension)
+    return VectorState(len(sample), lowest, sum(own.wrong_norms for own in gaps), wrong_dimension)
 
 
 def _cosine(stored: Vectors, made: Vectors) -> float:

@@ -21,7 +21,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.query import Intent
-from rag_resources.core.retrievers import KINDS, RETRIEVER_OF, RankedList, RetrieverName
+from rag_resources.core.retrievers import KINDS, RETRIEVER_OF, RankedList, RetrieverName, VectorKind
 from rag_resources.core.types import ScoredChunk, Windows
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.readers import Reads
@@ -313,11 +313,11 @@ def _lists(question: Question, name: RetrieverName, facts: SearchFacts) -> Itera
             ).format(model=model),
             model=model,
         )
-    if name is RetrieverName.WINDOWS and config.unit == "chunks" and model not in facts.windowed:
+    if name is RetrieverName.WINDOWS and VectorKind.WINDOW not in facts.kinds[model]:
         raise ModelMissingError(
             _(
                 "The model “{model}” does not have windows yet: “rag run” makes them, or "
-                "materialize windows/{model} in the UI."
+                "materialize embeddings/{model} in the UI."
             ).format(model=model),
             model=model,
         )

@@ -219,11 +219,8 @@ def _check_serves(
     elif config.unit == "notes":
         missing, asset = vectors.notes_missing, "note_embeddings"
         is_ready = missing <= accept_missing
-    elif config.searches_windows and vectors.chunk_vectors:
-        asset = f"windows/{config.model}"
-        is_ready = not vectors.chunks or vectors.windows
     else:
-        is_ready = not vectors.chunks or vectors.chunk_vectors
+        is_ready = not vectors.chunks or config.vector_kinds <= set(vectors.kinds)
     if not is_ready:
         raise RollbackRefusedError(
             _(

@@ -11,9 +11,7 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import to_stored
 
-Stage = Literal[
-    "chunk", "embed_note", "embed_chunk", "embed_window", "mentions", "causal_statements"
-]
+Stage = Literal["chunk", "embed_note", "embed_chunk", "mentions", "causal_statements"]
 
 
 @dataclass(frozen=True, slots=True)

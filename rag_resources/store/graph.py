@@ -172,7 +172,7 @@ def select_notes(connection: Connection, note_ids: Sequence[UUID]) -> list[NoteT
 def keep_chunks(connection: Connection, note: NoteToRead) -> bool:
     """Lock the chunks of a note until commit; False if one is deleted or being deleted."""
     ids = [chunk.chunk_id for chunk in note.chunks]
-    return len(list(queries().keep_chunks(connection, ids=ids))) == len(ids)
+    return len(list(queries().keep_chunks(connection, owners=ids))) == len(ids)
 
 
 def replace_mentions(connection: Connection, extraction: Extraction) -> int:

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
+from psycopg import sql
 
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import queries
+from rag_resources.database.queries import queries, statement
+from rag_resources.store.vectors import vectors_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,14 @@ def adopt_legacy_vectors(
     Returns:
         How many were adopted; 0 when none are left.
     """
-    rows = queries().adopt_legacy_vectors(
-        connection,
-        model=info.name,
-        dimension=info.dimension,
-        month_start=window.start,
-        month_end=window.end,
-        batch_size=batch_size,
+    query = statement(
+        "adopt_legacy_vectors",
+        table=vectors_table(info.name, VectorKind.NOTE),
+        model=sql.Literal(info.name),
+        dimension=sql.Literal(info.dimension),
     )
-    return len(list(rows))
+    values = {"month_start": window.start, "month_end": window.end, "batch_size": batch_size}
+    return connection.execute(query, values).rowcount
 
 
 def list_unusable_vectors(

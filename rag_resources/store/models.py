@@ -3,10 +3,13 @@
 Whether a model may be retired is decided in `indexing.retirement`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rag_resources.core.errors import InvalidParameterError, ModelMissingError, ProviderError
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -19,26 +22,22 @@ class ModelContents:
 
     Attributes:
         state: As in `embedding_models`; None if nothing was ever indexed with it.
-        chunk_vectors: Chunks with vectors.
-        note_vectors: Notes with a whole-note vector.
+        vectors: How many of each kind.
         pending: Chunked notes that lack some vectors.
-        windows: Windows of chunks with a vector.
-        windowed_chunks: Chunks that have windows.
-        pending_windows: Chunked notes that lack some windows.
         failures: Texts that it could not embed.
         size: Size of its vectors and their indexes, in bytes.
     """
 
     name: str
     state: str | None = None
-    chunk_vectors: int = 0
-    note_vectors: int = 0
+    vectors: Mapping[str, int] = field(default_factory=dict)
     pending: int = 0
-    windows: int = 0
-    windowed_chunks: int = 0
-    pending_windows: int = 0
     failures: int = 0
     size: int = 0
+
+    def count(self, kind: VectorKind) -> int:
+        """Return how many vectors it has of a kind."""
+        return self.vectors.get(kind, 0)
 
     @property
     def retired(self) -> bool:
@@ -46,23 +45,38 @@ class ModelContents:
         return self.state == "retired"
 
 
-def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
-    """Register a model: its row, its partitions, its queue of chunked notes.
+def register_model(
+    connection: Connection,
+    info: ModelInfo,
+    kinds: Collection[VectorKind],
+    *,
+    windows: WindowsConfig | None = None,
+) -> None:
+    """Register a model: its row, its partitions, its queue of notes.
 
-    A retired model is registered again as if it were new. If the model is registered already,
-    nothing is written or locked. Otherwise some tables are locked against writers until commit.
+    A retired model is registered again as if it were new. If the model is registered already with
+    these kinds of vectors, nothing is written or locked. Otherwise some tables are locked against
+    writers until commit.
+
+    Args:
+        connection: In a transaction.
+        info: The model.
+        kinds: The vectors it is to make, besides those that it makes already.
+        windows: How chunks are cut; None: by default.
 
     Raises:
         ProviderError: A model of that name has other weights, prefixes or dimension.
         IndexingError: Others did not release those tables in time.
     """
-    if not _is_registered(connection, info, embeds_chunks=embeds_chunks):
-        with_brief_locks(
-            connection, lambda: _register(connection, info, embeds_chunks=embeds_chunks)
-        )
+    made = sorted(map(str, kinds))
+    cut = windows_hash(windows or WindowsConfig()) if VectorKind.WINDOW in kinds else None
+    if not _is_registered(connection, info, made, cut):
+        with_brief_locks(connection, lambda: _register(connection, info, made, cut))
 
 
-def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> bool:
+def _is_registered(
+    connection: Connection, info: ModelInfo, kinds: Sequence[str], cut: str | None
+) -> bool:
     stored = queries().fetch_model(connection, name=info.name)
     if stored is None or stored.retired:
         return False
@@ -79,14 +93,17 @@ def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
         stored.similarity_threshold,
         (stored.cosine_low, stored.cosine_high),
     ) == (info.similarity_threshold, info.cosine_range)
-    return is_same and (stored.embeds_chunks or not embeds_chunks)
+    return is_same and set(kinds) <= set(stored.kinds) and cut in (None, stored.windows_hash)
 
 
-def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
+def _register(
+    connection: Connection, info: ModelInfo, kinds: Sequence[str], cut: str | None
+) -> None:
     queries().lock_for_partitions(connection)
     # Another run may have registered it meanwhile.
-    if _is_registered(connection, info, embeds_chunks=embeds_chunks):
+    if _is_registered(connection, info, kinds, cut):
         return
+    stored = queries().fetch_model(connection, name=info.name)
     queries().register_model(
         connection,
         name=info.name,
@@ -96,11 +113,18 @@ def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -
         similarity_threshold=info.similarity_threshold,
         cosine_low=info.cosine_range[0],
         cosine_high=info.cosine_range[1],
-        embeds_chunks=embeds_chunks,
+        kinds=sorted({*kinds, *(stored.kinds if stored else ())}),
+        windows_hash=cut,
     )
     queries().create_partitions(connection, name=info.name, dimension=info.dimension)
-    if embeds_chunks:
-        queries().request_missing_embeddings(connection, model=info.name)
+    if set(kinds) != {VectorKind.NOTE}:
+        queries().request_missing_vectors(connection, model=info.name)
+
+
+def kinds_of(connection: Connection, name: str) -> set[VectorKind]:
+    """Return the kinds of vectors that a model makes; none if it is unknown or retired."""
+    row = queries().fetch_model(connection, name=name)
+    return set(map(VectorKind, row.kinds)) if row else set()
 
 
 def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
@@ -183,8 +207,8 @@ def claim_model(connection: Connection, name: str) -> bool:
 def retire_model(connection: Connection, name: str) -> None:
     """Drop everything of a claimed model except its row; commit immediately afterwards.
 
-    Until the commit, anyone who uses `chunk_embeddings`, `chunk_windows` or `note_embeddings` as a
-    whole waits; searches of another model's partition do not.
+    Until the commit, anyone who uses `vectors` as a whole waits; searches of another model's
+    partition do not.
     """
     queries().mark_retired(connection, name=name)
     queries().drop_partitions(connection, name=name)

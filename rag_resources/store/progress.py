@@ -1,10 +1,14 @@
 """The progress of indexing, in numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.models import every_model
@@ -16,7 +20,6 @@ class Progress:
 
     Attributes:
         vectors: Embedded chunks by model.
-        windows: Chunks that have windows, by model.
     """
 
     notes: int
@@ -24,7 +27,6 @@ class Progress:
     chunked: int
     chunks: int
     vectors: Mapping[str, int]
-    windows: Mapping[str, int]
 
 
 def read_progress(connection: Connection, note_model: str) -> Progress:
@@ -33,11 +35,10 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
     models = {model.name: model for model in every_model(connection)}
     return Progress(
         counts.notes,
-        models[note_model].note_vectors if note_model in models else 0,
+        models[note_model].count(VectorKind.NOTE) if note_model in models else 0,
         counts.chunked,
         counts.chunks,
-        {name: model.chunk_vectors for name, model in models.items()},
-        {name: model.windowed_chunks for name, model in models.items()},
+        {name: model.count(VectorKind.CHUNK) for name, model in models.items()},
     )
 
 
@@ -63,7 +64,7 @@ def list_waiting_months(connection: Connection, models: Sequence[str]) -> list[W
 
     Args:
         connection: In a transaction.
-        models: Those whose vectors and windows are waited for.
+        models: Those whose vectors are waited for.
     """
     return [
         WaitingMonth(row.month, tuple(row.steps), row.notes, row.written_at)
@@ -76,9 +77,8 @@ def index_is_current(
     window: TimeWindow,
     *,
     chunking_hash: str,
-    models: Sequence[str],
-    window_models: Sequence[str] = (),
-    windows_hash: str = "",
+    kinds: Mapping[str, Collection[VectorKind]],
+    windows: WindowsConfig | None = None,
 ) -> bool:
     """Whether every note of some months is chunked and embedded.
 
@@ -86,17 +86,25 @@ def index_is_current(
         connection: Any.
         window: The months.
         chunking_hash: Hash of the configured chunking.
-        models: The models that embed chunks.
-        window_models: The models that embed windows.
-        windows_hash: Hash of the configured windows.
+        kinds: The vectors that each model is to have of chunks.
+        windows: How chunks are cut; None: by default.
     """
+    cut = windows_hash(windows or WindowsConfig())
     current: bool = queries().index_is_current(
         connection,
         month_start=window.start,
         month_end=window.end,
         chunking_hash=chunking_hash,
-        models=list(models),
-        window_models=list(window_models),
-        windows_hash=windows_hash,
+        models=list(kinds),
+        wanted=Jsonb(
+            [
+                {
+                    "name": name,
+                    "kinds": sorted(own),
+                    "windows_hash": cut if VectorKind.WINDOW in own else None,
+                }
+                for name, own in kinds.items()
+            ]
+        ),
     )
     return current

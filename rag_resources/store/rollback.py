@@ -1,5 +1,6 @@
 """Data that a rollback to whole notes reads and drops."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,14 +15,12 @@ class ModelVectors:
     Attributes:
         notes_missing: Number of visible notes without a whole-note vector of the model.
         chunks: Whether any chunks exist, with or without vectors.
-        chunk_vectors: Whether any chunk vectors exist.
-        windows: Whether any windows of chunks exist.
+        kinds: The kinds of which it has any.
     """
 
     notes_missing: int
     chunks: bool
-    chunk_vectors: bool
-    windows: bool
+    kinds: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

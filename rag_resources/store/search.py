@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.query import searched_words
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.retrievers import RankedList, VectorKind
 from rag_resources.core.types import (
     Candidate,
     ModelInfo,
@@ -31,6 +31,7 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import numbered, statement
 from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.passages import Passage, passages_of
+from rag_resources.store.vectors import vectors_table
 
 CANDIDATE_BUDGET = 1000
 """Most chunks that the rarest lexemes of a question may select for BM25.
@@ -115,14 +116,14 @@ class SearchFacts:
             PostgreSQL suits all searches.
         chunk_count: If so, how many chunks the tenant has, up to one more than `EXACT_VECTORS`.
         models: The registered models, by name.
-        windowed: The models among them that have windows.
+        kinds: The kinds of vectors that each of them makes.
         models_state: Differs if any model has changed.
     """
 
     is_shared: bool
     chunk_count: int
     models: Mapping[str, ModelInfo]
-    windowed: frozenset[str]
+    kinds: Mapping[str, frozenset[str]]
     models_state: str | None
 
 
@@ -191,9 +192,9 @@ def read_facts(connection: Connection, tenant: str) -> SearchFacts:
         for row in rows
         if row.name is not None
     }
-    windowed = frozenset(row.name for row in rows if row.has_windows and row.name is not None)
+    kinds = {row.name: frozenset(row.kinds) for row in rows if row.name is not None}
     first = rows[0]
-    return SearchFacts(first.is_shared, first.chunk_count, models, windowed, first.models_state)
+    return SearchFacts(first.is_shared, first.chunk_count, models, kinds, first.models_state)
 
 
 def any_visible(connection: Connection, *, tenant: str, filters: RetrievalFilters) -> bool:
@@ -388,15 +389,16 @@ class _Composer:
                 most=sql.Literal(_UNLIMITED if self._selective else 2 * CANDIDATE_BUDGET),
                 **self._within(sql.SQL("e.note_id")),
             )
-        family, key, _ = _TABLES[item.name]
-        few = self._few_windows if family == "chunk_windows" else self._few_chunks
-        owner = sql.SQL("e.note_id") if key == "note_id" else None
+        kind = _KINDS[item.name]
+        is_windows = kind is VectorKind.WINDOW
+        few = self._few_windows if is_windows else self._few_chunks
+        owner = sql.SQL("e.note_id") if kind is VectorKind.NOTE else None
         return statement(
             "list_vectors",
             list=sql.Literal(number),
             exactly=sql.SQL("+ 0" if few or self._selective else ""),
             threshold=sql.Placeholder(f"threshold_{number}"),
-            pool=sql.Literal(pool * WINDOWS_PER_CHUNK if family == "chunk_windows" else pool),
+            pool=sql.Literal(pool * WINDOWS_PER_CHUNK if is_windows else pool),
             **self._within(owner),
             **_vectors(item),
         )
@@ -431,25 +433,22 @@ class _Composer:
 
 _NOTHING = sql.SQL("")
 
-_TABLES = {
-    RankedList.SEMANTIC: ("chunk_embeddings", "chunk_id", "embedding"),
-    RankedList.CONTEXTUAL: ("chunk_embeddings", "chunk_id", "contextual_embedding"),
-    RankedList.WINDOWS: ("chunk_windows", "chunk_id", "embedding"),
-    RankedList.NOTES: ("note_embeddings", "note_id", "embedding"),
+_KINDS = {
+    RankedList.SEMANTIC: VectorKind.CHUNK,
+    RankedList.CONTEXTUAL: VectorKind.CONTEXTUAL,
+    RankedList.WINDOWS: VectorKind.WINDOW,
+    RankedList.NOTES: VectorKind.NOTE,
 }
-"""Of each list by vectors: its family of tables, one per model, the key and the vector."""
+"""The vectors that a list searches."""
 
 
 def _vectors(item: SearchedList) -> dict[str, sql.Composable]:
     if item.embedded is None:
         raise ValueError(f"the list {item.name} is searched by a vector")
-    family, key, column = _TABLES[item.name]
-    info = item.embedded.info
+    kind, info = _KINDS[item.name], item.embedded.info
     return {
-        "vectors": sql.Identifier(f"{family}_{info.name}"),
-        "model": sql.Literal(info.name),
-        "key": sql.Identifier(key),
-        "column": sql.Identifier(column),
+        "vectors": vectors_table(info.name, kind),
+        "key": sql.Identifier("note_id" if kind is VectorKind.NOTE else "chunk_id"),
         "dimension": sql.Literal(info.dimension),
         "vector": sql.Placeholder(_vector_name(item)),
     }

@@ -1,20 +1,20 @@
-"""The HNSW indexes of the vectors of chunks and of windows."""
+"""The HNSW indexes of vectors: one for each kind of a model, and tenants' own ones."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from psycopg import sql
 
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
 from rag_resources.store.models import fetch_model, require_model
-from rag_resources.store.windows import has_windows
+from rag_resources.store.vectors import vectors_table
 
 _log = structlog.get_logger()
 
@@ -27,48 +27,21 @@ LIVE_INSERT_COST = 6
 """Cost of inserting a vector into a live index, as a multiple of its cost in an index build."""
 
 MIN_ROWS = 1_000
-"""With fewer vectors a search is exact, and a model has no index."""
+"""With fewer vectors a search is exact, and there is no index of their kind."""
 EXACT_ROWS = 200_000
 """Above this many vectors search is never exact, even during a backfill."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Vectors of one kind.
-
-    Attributes:
-        table: The table's name without the model's.
-        columns: The columns with vectors; each has an index.
-        kind: Of the queue of notes that lack some.
-    """
-
-    table: str
-    columns: Sequence[str]
-    kind: str
-
-
-_CHUNKS = _Family(
-    "chunk_embeddings",
-    ("embedding", "contextual_embedding"),
-    "chunk",
-)
-_WINDOWS = _Family(
-    "chunk_windows",
-    ("embedding",),
-    "window",
-)
 
 
 def ensure_vector_indexes(
     database: Database, info: ModelInfo, *, min_rows: int | None = None
 ) -> list[str]:
-    """Build the missing HNSW indexes of a model's chunks, if it has enough rows to need them.
+    """Build the missing HNSW indexes of a model, one for each kind with enough vectors to need it.
 
     Below `min_rows` an exact search takes a few milliseconds and finds everything. For a model that
     is being backfilled and does not serve yet, the indexes are built late: when inserting the
     remaining vectors into a live index costs less than the build.
 
-    Tenants that were given indexes of their own (`give_own_indexes`) have them for every column.
+    Tenants that were given indexes of their own (`give_own_indexes`) have them for every kind.
 
     A valid index is never dropped: later vectors are inserted into it, which for a month of a large
     base costs less than a rebuild. An index whose build was interrupted is invalid. It is dropped
@@ -86,58 +59,55 @@ def ensure_vector_indexes(
         IndexingError: Another run took too long to build them.
         ModelMissingError: The model was retired meanwhile.
     """
-    return _ensure(database, info, _CHUNKS, min_rows)
-
-
-def ensure_window_indexes(
-    database: Database, info: ModelInfo, *, min_rows: int | None = None
-) -> list[str]:
-    """Build the missing HNSW index of a model's windows; else as `ensure_vector_indexes`."""
-    return _ensure(database, info, _WINDOWS, min_rows)
-
-
-def _ensure(
-    database: Database, info: ModelInfo, family: _Family, min_rows: int | None
-) -> list[str]:
-    table = f"{family.table}_{info.name}"
     built: list[str] = []
-    with database.autocommit() as connection, _index_claim(connection, table):
+    with database.autocommit() as connection, _index_claim(connection, info.name):
         require_model(connection, info.name)
-        (row,) = connection.execute(statement("count_vectors", table=sql.Identifier(table)))
-        rows = int(row.vectors)
-        if not queries().is_analyzed(connection, table_name=table, row_count=rows):
-            connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        backfill = queries().fetch_backfill(connection, model=info.name, kind=family.kind)
-        if not _are_due(backfill, rows, MIN_ROWS if min_rows is None else min_rows):
-            return built
+        backfill = queries().fetch_backfill(connection, model=info.name)
         owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
-        for column in family.columns:
-            for tenant in (None, *owners):
-                name = _index_name(table, column, tenant)
-                found = queries().find_index(connection, index_name=name)
-                if found and found.valid:
-                    continue
-                connection.execute(statement("drop_index", index=sql.Identifier(name)))
-                with _build_memory(connection, rows, info.dimension):
-                    connection.execute(
-                        statement(
-                            "build_vector_index" if tenant is None else "build_own_index",
-                            index=sql.Identifier(name),
-                            table=sql.Identifier(table),
-                            column=sql.Identifier(column),
-                            dimension=sql.Literal(info.dimension),
-                            tenant=sql.Literal(tenant),
-                        )
-                    )
-                built.append(name)
+        for kind in VectorKind:
+            table = vectors_table(info.name, kind)
+            (row,) = connection.execute(statement("count_vectors", table=table))
+            if not queries().is_analyzed(
+                connection, table_name=_name(table), row_count=row.vectors
+            ):
+                connection.execute(statement("analyze_table", table=table))
+            if _are_due(backfill, row.vectors, MIN_ROWS if min_rows is None else min_rows):
+                for tenant in (None, *owners):
+                    built += _build(connection, table, row.vectors, info.dimension, tenant)
     return built
 
 
-def _index_name(table: str, column: str, tenant: str | None) -> str:
+def _build(
+    connection: Connection, table: sql.Identifier, rows: int, dimension: int, tenant: str | None
+) -> list[str]:
+    """Build an index unless it is there; return its name if it was built."""
+    name = _index_name(table, tenant)
+    found = queries().find_index(connection, index_name=name)
+    if found and found.valid:
+        return []
+    connection.execute(statement("drop_index", index=sql.Identifier(name)))
+    with _build_memory(connection, rows, dimension):
+        connection.execute(
+            statement(
+                "build_vector_index" if tenant is None else "build_own_index",
+                index=sql.Identifier(name),
+                table=table,
+                dimension=sql.Literal(dimension),
+                tenant=sql.Literal(tenant),
+            )
+        )
+    return [name]
+
+
+def _name(table: sql.Identifier) -> str:
+    return str(table.as_string(None)).strip('"')
+
+
+def _index_name(table: sql.Identifier, tenant: str | None) -> str:
     """Return the name of an index; the name of a tenant's own index does not reveal the tenant."""
     if tenant is None:
-        return f"{table}_{column}_hnsw"
-    digest = hashlib.sha256("\0".join((table, column, tenant)).encode()).hexdigest()
+        return f"{_name(table)}_hnsw"
+    digest = hashlib.sha256("\0".join((_name(table), tenant)).encode()).hexdigest()
     return f"own_hnsw_{digest[:_NAME_CHARS]}"
 
 
@@ -174,15 +144,14 @@ def take_own_indexes(database: Database, tenant: str) -> None:
         were_wanted = queries().want_no_own_indexes(connection, tenant=tenant) is not None
         models = [row.name for row in queries().list_models(connection)]
     with database.autocommit() as connection:
-        for family in (_CHUNKS, _WINDOWS):
-            for table in (f"{family.table}_{model}" for model in models):
-                names = [_index_name(table, column, tenant) for column in family.columns]
-                found = [queries().find_index(connection, index_name=name) for name in names]
-                if not (were_wanted or any(found)):
-                    continue
-                with _index_claim(connection, table):
-                    for name in names:
-                        connection.execute(statement("drop_index", index=sql.Identifier(name)))
+        for model in models:
+            names = [_index_name(vectors_table(model, kind), tenant) for kind in VectorKind]
+            found = [queries().find_index(connection, index_name=name) for name in names]
+            if not (were_wanted or any(found)):
+                continue
+            with _index_claim(connection, model):
+                for name in names:
+                    connection.execute(statement("drop_index", index=sql.Identifier(name)))
 
 
 @contextmanager
@@ -218,14 +187,12 @@ def index_model_that_serves(database: Database, model: str) -> list[str]:
     """
     with database.transaction() as connection:
         info = require_model(connection, model)
-        is_cut = has_windows(connection, model)
-    built = ensure_vector_indexes(database, info)
-    return [*built, *(ensure_window_indexes(database, info) if is_cut else [])]
+    return ensure_vector_indexes(database, info)
 
 
 @contextmanager
-def _index_claim(connection: Connection, table: str) -> Iterator[None]:
-    """Claim the vector indexes of a table.
+def _index_claim(connection: Connection, model: str) -> Iterator[None]:
+    """Claim the vector indexes of a model.
 
     The claim is polled. Waiting inside a statement would hold a snapshot, for which another run's
     `CREATE INDEX CONCURRENTLY` waits: a deadlock. A killed run keeps its claim until the server
@@ -233,11 +200,11 @@ def _index_claim(connection: Connection, table: str) -> Iterator[None]:
     """
 
     def take() -> int:
-        return 0 if queries().claim_indexes(connection, table=table) else 1
+        return 0 if queries().claim_indexes(connection, model=model) else 1
 
     until_none_is_left(take, patience_s=INDEX_PATIENCE_S)
     try:
         yield
     finally:
         if not connection.broken:
-            queries().release_indexes(connection, table=table)
+            queries().release_indexes(connection, model=model)

@@ -114,7 +114,6 @@ CREATE TABLE document_addresses (
     address text NOT NULL,
     document_id uuid NOT NULL,
     etag text,
-    last_modified text,
     checked_at timestamptz NOT NULL DEFAULT now(),
     -- Of the file last found there, read or not: the same file is not read again.
     file_sha256 bytea,
@@ -143,8 +142,6 @@ CREATE TABLE document_pages (
     text text NOT NULL,
     -- What cleaning left out of the notes: [{"start": 0, "end": 12, "reason": "running_head"}], offsets into text.
     removed jsonb NOT NULL DEFAULT '[]',
-    -- Words with their boxes, compressed by the reader; null if there are none.
-    words bytea,
     -- Under 0.3 the page stays out of search.
     quality double precision CHECK (quality BETWEEN 0 AND 1),
     has_images boolean NOT NULL DEFAULT FALSE,
@@ -216,9 +213,8 @@ CREATE INDEX document_extractions_document_idx ON document_extractions (document
 CREATE TABLE extracted_pages (
     extraction_id bigint NOT NULL,
     page_number integer NOT NULL CHECK (page_number >= 1),
-    -- A page or the failure of one, as core.page_json writes them, without the words.
+    -- A page or the failure of one, as core.page_json writes them.
     content jsonb NOT NULL,
-    words bytea,
     tenant_id text NOT NULL DEFAULT current_tenant(),
     PRIMARY KEY (extraction_id, page_number),
     CONSTRAINT extracted_pages_extraction_id_fkey FOREIGN KEY (tenant_id, extraction_id)
@@ -382,9 +378,6 @@ CREATE TABLE chunks (
     metadata jsonb NOT NULL DEFAULT '{}',
     -- What a reader of the rendered note sees of the content (core.blocks); null where it is the content.
     rendered text CHECK (rendered <> content),
-    content_sha256 bytea GENERATED ALWAYS AS (text_sha256(coalesce(rendered, content))) STORED,
-    -- Of core.contextual.contextual_text(context, rendered), what the contextual vector stands for.
-    contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || coalesce(rendered, content))) STORED,
     -- The words of topics and content, and how many they are: by a trigger, which computes them once for both.
     tsv tsvector,
     lexeme_occurrences integer,
@@ -440,13 +433,14 @@ CREATE TRIGGER chunks_words BEFORE INSERT OR UPDATE OF topics, content, rendered
 FOR EACH ROW EXECUTE FUNCTION chunk_words();
 
 CREATE TABLE embedding_models (
-    name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_]{1,40}$'),
+    -- As short as the names of its tables and indexes of vectors need.
+    name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_]{1,39}$'),
     dimension integer NOT NULL CHECK (dimension BETWEEN 1 AND 4000),
     provider text NOT NULL,
     digest text NOT NULL,
     similarity_threshold double precision NOT NULL CHECK (similarity_threshold BETWEEN 0 AND 1),
-    -- False for a model that only has whole-note vectors.
-    embeds_chunks boolean NOT NULL DEFAULT TRUE,
+    -- The kinds of vectors that it makes: those that configurations search.
+    kinds text[] NOT NULL CHECK (kinds <@ ARRAY['chunk', 'contextual', 'window', 'note']),
     created_at timestamptz NOT NULL DEFAULT now(),
     -- Since when nothing is kept of it but this row, for the promotions that name it.
     retired_at timestamptz,
@@ -460,57 +454,42 @@ CREATE TABLE embedding_models (
     )
 );
 
--- A partition per model: its own dimension check and HNSW index; retiring a model drops its partition.
-CREATE TABLE chunk_embeddings (
-    chunk_id uuid NOT NULL,
+-- The vectors of chunks (their text alone, under their context, or their windows: a few sentences each under the note's
+-- title) and of whole notes. A partition per model, with a partition per kind: each has a dimension check and an HNSW
+-- index of its own, a search reads the table of its kind alone, and retiring a model drops its partition.
+CREATE TABLE vectors (
+    -- Of a whole note there is no chunk, of all others no note.
+    chunk_id uuid,
+    note_id uuid,
+    -- Of a window among those of its chunk, and where it is in the content of that: the chunk keeps its id wherever its
+    -- note moves it.
+    position integer NOT NULL DEFAULT 0 CHECK (position >= 0),
+    start_char integer CHECK (start_char >= 0),
+    end_char integer CHECK (end_char > start_char),
     model text NOT NULL REFERENCES embedding_models (name),
-    embedding halfvec NOT NULL,
-    contextual_embedding halfvec,
-    content_sha256 bytea NOT NULL,
-    contextual_sha256 bytea,
+    kind text NOT NULL,
     tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, chunk_id),
-    CONSTRAINT chunk_embeddings_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
-    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-) PARTITION BY LIST (model);
--- Prevent embedding the same text twice.
-CREATE INDEX chunk_embeddings_content_idx ON chunk_embeddings (content_sha256);
-CREATE INDEX chunk_embeddings_contextual_idx ON chunk_embeddings (contextual_sha256);
--- For tenants with so few vectors that all are compared.
-CREATE INDEX chunk_embeddings_tenant_idx ON chunk_embeddings (tenant_id);
-
--- Small windows of a chunk: a few sentences each, under the note's title.
-CREATE TABLE chunk_windows (
-    chunk_id uuid NOT NULL,
-    model text NOT NULL REFERENCES embedding_models (name),
-    window_index integer NOT NULL CHECK (window_index >= 0),
-    -- In the content of the chunk, which keeps its id wherever its note moves it.
-    start_char integer NOT NULL CHECK (start_char >= 0),
-    end_char integer NOT NULL,
-    embedding halfvec NOT NULL,
-    -- Of the text that the vector stands for, with the note's title (core.windows.window_text).
+    -- Of the text that the vector stands for.
     text_sha256 bytea NOT NULL,
-    tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, chunk_id, window_index),
-    CONSTRAINT chunk_windows_bounds_check CHECK (end_char > start_char),
-    CONSTRAINT chunk_windows_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
-    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+    embedding halfvec NOT NULL,
+    CONSTRAINT vectors_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
+    CONSTRAINT vectors_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 ) PARTITION BY LIST (model);
 -- Prevents embedding the same text twice.
-CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
--- As that of chunk_embeddings.
-CREATE INDEX chunk_windows_tenant_idx ON chunk_windows (tenant_id);
+CREATE INDEX vectors_text_idx ON vectors USING hash (text_sha256);
+-- For tenants with so few vectors that all are compared.
+CREATE INDEX vectors_tenant_idx ON vectors (tenant_id);
 
--- Chunked notes whose vectors of a model are not all there yet, those of their chunks or those of their windows: the
--- queue of the embedding runs, and the notes that are still searched as a whole. Written by the transaction that chunks
--- a note, before it touches the chunks.
+-- Notes whose chunks lack vectors of a model: the queue of the embedding runs. Written by the transaction that writes
+-- or chunks a note, before it touches the chunks.
 CREATE TABLE pending_vectors (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
-    kind text NOT NULL CHECK (kind IN ('chunk', 'window')),
     note_id uuid NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
     tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, kind, note_id),
+    PRIMARY KEY (model, note_id),
     CONSTRAINT pending_vectors_note_id_fkey FOREIGN KEY (tenant_id, note_id)
     REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
@@ -533,16 +512,13 @@ BEGIN
 END
 $write_provisional_chunks$;
 
--- Queues notes for the vectors of every model.
+-- Queues notes for the vectors of every model that makes some of chunks.
 CREATE FUNCTION request_vectors(note_ids uuid[]) RETURNS void LANGUAGE sql AS $request_vectors$
-    INSERT INTO pending_vectors AS p (model, kind, note_id, tenant_id)
-    SELECT m.name, k.kind, n.id, n.tenant_id
-    FROM embedding_models AS m
-    CROSS JOIN
-        LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
-    CROSS JOIN notes AS n
-    WHERE k.is_made AND n.id = ANY(request_vectors.note_ids) ORDER BY m.name, k.kind, n.id
-    ON CONFLICT (model, kind, note_id) DO UPDATE SET requested_at = now();
+    INSERT INTO pending_vectors AS p (model, note_id, tenant_id)
+    SELECT m.name, n.id, n.tenant_id
+    FROM embedding_models AS m CROSS JOIN notes AS n
+    WHERE m.retired_at IS NULL AND m.kinds && '{chunk,contextual,window}' AND n.id = ANY(request_vectors.note_ids) ORDER BY m.name, n.id
+    ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 $request_vectors$;
 
 CREATE FUNCTION provide_chunks(note_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $provide_chunks$
@@ -552,13 +528,10 @@ BEGIN
     LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
     -- A blank note has no chunk.
     note_ids := ARRAY(SELECT n.id FROM notes AS n WHERE n.id = ANY(note_ids) AND n.content ~ '[^\s\x1c-\x1f]');
-    INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-    SELECT m.name, k.kind, n.id, n.tenant_id
-    FROM embedding_models AS m
-    CROSS JOIN
-        LATERAL (VALUES ('chunk', m.embeds_chunks), ('window', m.windows_hash IS NOT NULL)) AS k (kind, is_made)
-    CROSS JOIN notes AS n
-    WHERE k.is_made AND n.id = ANY(note_ids) ORDER BY m.name, k.kind, n.id
+    INSERT INTO pending_vectors (model, note_id, tenant_id)
+    SELECT m.name, n.id, n.tenant_id
+    FROM embedding_models AS m CROSS JOIN notes AS n
+    WHERE m.retired_at IS NULL AND m.kinds && '{chunk,contextual,window}' AND n.id = ANY(note_ids) ORDER BY m.name, n.id
     ON CONFLICT DO NOTHING;
     INSERT INTO chunks AS c (id, note_id, chunk_index, content, topics, start_char, end_char, tenant_id)
     SELECT
@@ -589,25 +562,13 @@ CREATE TABLE embedding_work (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     model text NOT NULL,
     notes integer NOT NULL,
-    -- Of those notes; two vectors each.
-    chunks integer NOT NULL,
+    vectors integer NOT NULL,
     -- Of that transaction.
     started_at timestamptz NOT NULL,
     finished_at timestamptz NOT NULL
 );
 -- Prevents a scan of all the work ever done for the latest of a model.
 CREATE INDEX embedding_work_latest_idx ON embedding_work (model, id DESC);
-
-CREATE TABLE note_embeddings (
-    note_id uuid NOT NULL,
-    model text NOT NULL REFERENCES embedding_models (name),
-    embedding halfvec NOT NULL,
-    content_sha256 bytea NOT NULL,
-    tenant_id text NOT NULL DEFAULT current_tenant(),
-    PRIMARY KEY (model, note_id),
-    CONSTRAINT note_embeddings_note_id_fkey FOREIGN KEY (tenant_id, note_id)
-    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-) PARTITION BY LIST (model);
 
 -- Row-level security: a transaction sees and writes the rows of the tenant that it names by
 -- set_config('rag.tenant', …, true), and none if it names none. Applied to every table with a column tenant_id, present
@@ -674,45 +635,50 @@ BEGIN
 END
 $isolate_table$;
 
--- The partitions of a model in the three tables of vectors. Idempotent. Made apart and attached: made in place they
--- would lock out whoever uses the vectors of any model.
+-- The tables of a model's vectors. Idempotent. Made apart and attached: made in place they would lock out whoever uses
+-- the vectors of any model.
 CREATE PROCEDURE create_model_partitions(model_name text, model_dimension integer)
 LANGUAGE plpgsql AS $create_model_partitions$
 DECLARE
-    family text;
+    own text := 'vectors_' || model_name;
+    own_kind text;
     child text;
-    part text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
-        child := family || '_' || model_name;
-        part := CASE family
-            WHEN 'chunk_embeddings' THEN 'vectors/' WHEN 'chunk_windows' THEN 'windows/' ELSE 'note_vectors/' END;
-        IF to_regclass(quote_ident(child)) IS NULL THEN
-            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', child, family);
-            EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (vector_dims(embedding) = %s)',
-                           child, child || '_dimension', model_dimension);
-            -- Vectors stay in the row: an exact search must not read them from TOAST one by one.
-            EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 8160)', child);
-            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%L)', family, child, model_name);
-            -- A statement that names the partition runs no trigger of the table above it, nor its policies.
-            CALL track(child, 'mark_months', part, CASE family WHEN 'note_embeddings' THEN 'note' ELSE 'chunk' END);
-            CALL isolate_table(child::regclass);
-        END IF;
+    IF to_regclass(quote_ident(own)) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE vectors INCLUDING ALL) PARTITION BY LIST (kind)', own);
+    FOREACH own_kind IN ARRAY ARRAY['chunk', 'contextual', 'window', 'note'] LOOP
+        child := own || '_' || own_kind;
+        EXECUTE format('CREATE TABLE %I (LIKE vectors INCLUDING ALL)', child);
+        -- That the other column is null spares the deletion of a note a look into its vectors of chunks, and the other
+        -- way round. Vectors stay in the row: an exact search must not read them from TOAST one by one.
+        EXECUTE format(
+            'ALTER TABLE %I ADD PRIMARY KEY (%I, position), ADD CONSTRAINT owner CHECK (%I IS NULL), '
+            'ADD CONSTRAINT dimension CHECK (vector_dims(embedding) = %s), SET (toast_tuple_target = 8160)',
+            child, CASE own_kind WHEN 'note' THEN 'note_id' ELSE 'chunk_id' END,
+            CASE own_kind WHEN 'note' THEN 'chunk_id' ELSE 'note_id' END, model_dimension
+        );
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%L)', own, child, own_kind);
+    END LOOP;
+    EXECUTE format('ALTER TABLE vectors ATTACH PARTITION %I FOR VALUES IN (%L)', own, model_name);
+    -- A statement that names a partition runs no trigger of the table above it, nor its policies.
+    CALL isolate_table(own::regclass);
+    CALL track(own, 'mark_months', '/', 'vector');
+    FOREACH own_kind IN ARRAY ARRAY['chunk', 'contextual', 'window', 'note'] LOOP
+        CALL isolate_table((own || '_' || own_kind)::regclass);
+        CALL track(own || '_' || own_kind, 'mark_months', '/', 'vector');
     END LOOP;
 END
 $create_model_partitions$;
 
--- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses those tables until
--- commit, though not who searches another model's partition. Detached first (CONCURRENTLY) they would take foreign keys
--- of their own along, and to drop those locks chunks and notes against every reader.
+-- Drops those tables with their indexes, idempotent. As a partition, which locks out whoever uses `vectors` until
+-- commit, though not who searches another model's partition. Detached first (CONCURRENTLY) it would take foreign keys
+-- of its own along, and to drop those locks chunks and notes against every reader.
 CREATE PROCEDURE drop_model_partitions(model_name text)
 LANGUAGE plpgsql AS $drop_model_partitions$
-DECLARE
-    family text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
-        EXECUTE format('DROP TABLE IF EXISTS %I', family || '_' || model_name);
-    END LOOP;
+    EXECUTE format('DROP TABLE IF EXISTS %I', 'vectors_' || model_name);
     INSERT INTO changed_months (tenant_id, month, part)
     SELECT DISTINCT m.tenant_id, m.month, m.part FROM month_contents AS m
     ON CONFLICT DO NOTHING;
@@ -1034,8 +1000,8 @@ DO $tracked$
 DECLARE
     tracked text;
 BEGIN
-    FOREACH tracked IN ARRAY ARRAY['notes', 'chunks', 'chunk_embeddings', 'note_embeddings', 'lexeme_statistics',
-                                   'corpus_statistics', 'document_pages', 'note_spans', 'chunk_windows', 'mentions',
+    FOREACH tracked IN ARRAY ARRAY['notes', 'chunks', 'vectors', 'lexeme_statistics',
+                                   'corpus_statistics', 'document_pages', 'note_spans', 'mentions',
                                    'relationships'] LOOP
         CALL track(tracked, 'index_changed', 'tenant');
     END LOOP;
@@ -1063,7 +1029,7 @@ CREATE TABLE changed_months (
 -- names them: the difference tells which notes have changed since.
 CREATE TABLE month_contents (
     month date NOT NULL,
-    -- notes, chunks, words; of a model: vectors/e5_small, windows/…, note_vectors/…
+    -- notes, chunks, words; of a model's vectors: chunk/e5_small, contextual/…, window/…, note/…
     part text NOT NULL,
     -- Of the two arrays.
     fingerprint text NOT NULL,
@@ -1084,14 +1050,14 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN date_trunc('month', t AT TIME ZONE 'UTC')::date;
 
 -- Marks the months of the rows that a statement changed, and the part of them that the table holds. tg_argv has the
--- part, and whether a row has its month by its own date, its note or its chunk. Rows whose note or chunk is gone count
+-- part, and whether a row has its month by its own date, its note or what its vector is of. Rows whose note or chunk is
+-- gone count
 -- for nothing: what deleted it has marked the month. As the owner: who may write notes need not know of the marks, nor
 -- of their schema.
 CREATE FUNCTION mark_months() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $mark_months$
 DECLARE
-    part text := quote_literal(tg_argv[0]) || CASE
-        WHEN tg_argv[0] LIKE '%/' THEN ' || c.model' ELSE '' END;
+    part text := CASE tg_argv[0] WHEN '/' THEN 'c.kind || ''/'' || c.model' ELSE quote_literal(tg_argv[0]) END;
     changed text := CASE tg_op
         WHEN 'UPDATE' THEN '(SELECT * FROM changed UNION ALL SELECT * FROM replaced)' ELSE 'changed' END;
     source text := CASE tg_argv[1]
@@ -1099,8 +1065,9 @@ DECLARE
             'CROSS JOIN (VALUES (''notes''), (''chunks'')) AS p (part)'
         WHEN 'note' THEN 'SELECT c.tenant_id, %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
             'INNER JOIN %1$I.notes AS n ON n.id = c.note_id'
-        WHEN 'chunk' THEN 'SELECT c.tenant_id, %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
-            'INNER JOIN %1$I.chunks AS h ON h.id = c.chunk_id INNER JOIN %1$I.notes AS n ON n.id = h.note_id'
+        WHEN 'vector' THEN 'SELECT c.tenant_id, %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
+            'LEFT JOIN %1$I.chunks AS h ON h.id = c.chunk_id '
+            'INNER JOIN %1$I.notes AS n ON n.id = coalesce(c.note_id, h.note_id)'
         ELSE 'SELECT c.tenant_id, ''-infinity''::date, %3$s FROM %2$s AS c' END;
 BEGIN
     IF tg_op = 'TRUNCATE' THEN
@@ -1153,7 +1120,7 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
                     n.is_whole,
                     array_agg(
                         hash_record_extended(
-                            ROW(c.id, c.content_sha256, c.contextual_sha256, c.topics, c.start_char, c.end_char), 0
+                            ROW(c.id, c.content, c.rendered, c.context, c.topics, c.start_char, c.end_char), 0
                         ) ORDER BY c.chunk_index
                     )
                 ),
@@ -1163,39 +1130,24 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
         GROUP BY n.tenant_id, n.month, n.id, n.is_whole
         UNION ALL
         SELECT
-            n.tenant_id, n.month, 'vectors/' || e.model, n.id, count(*),
+            n.tenant_id, n.month, v.kind || '/' || v.model, n.id, count(*),
             hash_array_extended(
                 array_agg(
                     hash_record_extended(
-                        ROW(e.chunk_id, halfvec_send(e.embedding), halfvec_send(e.contextual_embedding)), 0
-                    ) ORDER BY e.chunk_id
+                        ROW(v.chunk_id, v.position, v.start_char, v.end_char, halfvec_send(v.embedding)), 0
+                    ) ORDER BY v.chunk_id, v.position
                 ),
                 0
             )
         FROM noted AS n
         INNER JOIN chunks AS c ON c.note_id = n.id
-        INNER JOIN chunk_embeddings AS e ON e.chunk_id = c.id
-        GROUP BY n.tenant_id, n.month, n.id, e.model
+        INNER JOIN vectors AS v ON v.chunk_id = c.id
+        GROUP BY n.tenant_id, n.month, n.id, v.kind, v.model
         UNION ALL
         SELECT
-            n.tenant_id, n.month, 'windows/' || w.model, n.id, count(*),
-            hash_array_extended(
-                array_agg(
-                    hash_record_extended(
-                        ROW(w.chunk_id, w.window_index, w.start_char, w.end_char, halfvec_send(w.embedding)), 0
-                    ) ORDER BY w.chunk_id, w.window_index
-                ),
-                0
-            )
-        FROM noted AS n
-        INNER JOIN chunks AS c ON c.note_id = n.id
-        INNER JOIN chunk_windows AS w ON w.chunk_id = c.id
-        GROUP BY n.tenant_id, n.month, n.id, w.model
-        UNION ALL
-        SELECT
-            n.tenant_id, n.month, 'note_vectors/' || e.model, n.id, 1,
-            hash_record_extended(ROW(halfvec_send(e.embedding)), 0)
-        FROM noted AS n INNER JOIN note_embeddings AS e ON e.note_id = n.id
+            n.tenant_id, n.month, v.kind || '/' || v.model, n.id, 1,
+            hash_record_extended(ROW(halfvec_send(v.embedding)), 0)
+        FROM noted AS n INNER JOIN vectors AS v ON v.note_id = n.id
         UNION ALL
         SELECT
             n.tenant_id, n.month, 'mentions', n.id, count(*),
@@ -1254,9 +1206,7 @@ $count_months$;
 -- Everything of a month that search reads.
 CALL track('notes', 'mark_months', '', 'own');
 CALL track('chunks', 'mark_months', 'chunks', 'note');
-CALL track('chunk_embeddings', 'mark_months', 'vectors/', 'chunk');
-CALL track('chunk_windows', 'mark_months', 'windows/', 'chunk');
-CALL track('note_embeddings', 'mark_months', 'note_vectors/', 'note');
+CALL track('vectors', 'mark_months', '/', 'vector');
 CALL track('lexeme_statistics', 'mark_months', 'words', 'corpus');
 CALL track('corpus_statistics', 'mark_months', 'words', 'corpus');
 CALL track('mentions', 'mark_months', 'mentions', 'note');
@@ -1270,7 +1220,7 @@ DO $$ BEGIN PERFORM provide_chunks(ARRAY(SELECT n.id FROM notes AS n)); END $$;
 CREATE TABLE indexing_failures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     stage text NOT NULL CHECK (
-        stage IN ('chunk', 'embed_note', 'embed_chunk', 'embed_window', 'mentions', 'causal_statements')
+        stage IN ('chunk', 'embed_note', 'embed_chunk', 'mentions', 'causal_statements')
     ),
     note_id uuid NOT NULL,
     chunk_id uuid,
@@ -1654,30 +1604,6 @@ BEGIN
 END
 $restore_note$;
 
--- What questions cost and how they went, without their text.
-CREATE TABLE retrieval_log (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tenant_id text NOT NULL,
-    answered_at timestamptz NOT NULL,
-    -- The process that answered: its caches and connections are counted since it started.
-    process uuid NOT NULL,
-    config_hash text NOT NULL,
-    strategy text NOT NULL,
-    model text NOT NULL,
-    latency_ms double precision NOT NULL,
-    stage_latencies jsonb NOT NULL,
-    results integer NOT NULL,
-    degraded text[] NOT NULL,
-    failed boolean NOT NULL,
-    cached boolean NOT NULL,
-    -- {name: [hits, misses]}
-    caches jsonb NOT NULL,
-    -- {size, in_use, waiting, requests, wait_ms_avg, connections_lost}
-    pool jsonb NOT NULL
-);
--- Prevents a scan of all rows for the latest ones, and for those too old to keep.
-CREATE INDEX retrieval_log_answered_idx ON retrieval_log (answered_at);
-
 -- How sure the responses of a configuration are: measured on golden questions, one row by configuration.
 CREATE TABLE calibrations (
     tenant_id text NOT NULL DEFAULT current_tenant(),
@@ -1712,7 +1638,7 @@ CREATE TABLE api_keys (
     id text PRIMARY KEY,
     tenant_id text NOT NULL DEFAULT current_tenant(),
     name text NOT NULL,
-    role text NOT NULL CHECK (role IN ('owner', 'writer', 'reader')),
+    role text NOT NULL CHECK (role IN ('owner', 'writer', 'reader', 'operator')),
     -- SHA-256 of the part of the key that only its holder has.
     secret_sha256 bytea NOT NULL CHECK (length(secret_sha256) = 32),
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -1884,8 +1810,7 @@ BEGIN
     END LOOP;
     FOR isolated IN
         SELECT c.oid::regclass FROM pg_class AS c
-        LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid
-        INNER JOIN pg_class AS named ON named.oid = coalesce(i.inhparent, c.oid)
+        INNER JOIN pg_class AS named ON named.oid = coalesce(pg_partition_root(c.oid), c.oid)
         INNER JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
         WHERE
             c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')

@@ -73,8 +73,8 @@ WHERE
 -- approximate indexes of their vectors belong to no month: a model that was registered again, or whose tables were made
 -- anew, counts as another one; so does an index. A month that was written to after the last count is returned as
 -- uncounted.
--- params:  tenant text, parts text[] (model/e5_small for a model itself; vector_index/, window_index/ and
---          note_vector_index/e5_small for the indexes of its vectors)
+-- params:  tenant text, parts text[] (model/e5_small for a model itself; chunk_index/e5_small and so on for the indexes
+--          of its vectors)
 -- returns: month text, part text, fingerprint text, revision bigint
 SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
 FROM month_contents AS c
@@ -92,8 +92,7 @@ SELECT
                 row(
                     m.digest, m.dimension, m.similarity_threshold, m.cosine_low, m.cosine_high,
                     m.created_at,
-                    to_regclass('chunk_embeddings_' || m.name)::oid, to_regclass('chunk_windows_' || m.name)::oid,
-                    to_regclass('note_embeddings_' || m.name)::oid
+                    to_regclass('vectors_' || m.name)::oid
                 )::text
             ),
             'hex'
@@ -109,11 +108,9 @@ SELECT
 FROM embedding_models AS m
 CROSS JOIN
     LATERAL (
-        VALUES
-        ('vector_index', to_regclass('chunk_embeddings_' || m.name)),
-        ('window_index', to_regclass('chunk_windows_' || m.name)),
-        ('note_vector_index', to_regclass('note_embeddings_' || m.name))
-    ) AS t (part, of_table)
+        SELECT k.kind || '_index' AS part, to_regclass('vectors_' || m.name || '_' || k.kind) AS of_table
+        FROM unnest(m.kinds) AS k (kind)
+    ) AS t
 INNER JOIN pg_index AS i ON i.indrelid = t.of_table
 INNER JOIN pg_class AS x ON x.oid = i.indexrelid
 INNER JOIN pg_am AS a ON a.oid = x.relam

@@ -242,7 +242,7 @@ FROM (
             WHEN EXISTS (SELECT FROM notes AS n WHERE n.document_id = c.id AND n.chunked_at IS NULL) THEN 'chunking'
             WHEN EXISTS (
                 SELECT FROM notes AS n INNER JOIN pending_vectors AS p ON p.note_id = n.id
-                WHERE n.document_id = c.id AND p.kind = 'chunk'
+                WHERE n.document_id = c.id
             ) THEN 'embedding'
             WHEN EXISTS (SELECT FROM document_failures AS f WHERE f.document_id = c.id) THEN 'partial'
             WHEN EXISTS (

@@ -6,8 +6,8 @@ INNER JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relname = :index_name AND c.relnamespace = current_schema()::regnamespace;
 
 -- name: fetch_backfill^
--- The progress of a model: all notes, those that lack current chunks or vectors of a kind, and whether it serves.
--- params:  model text, kind text
+-- The progress of a model: all notes, those that lack current chunks or vectors, and whether it serves.
+-- params:  model text
 -- returns: notes bigint, waiting bigint, serves bool
 -- index:   notes_unchunked_idx, pending_vectors_pkey
 SELECT
@@ -15,7 +15,7 @@ SELECT
     (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > now()))
     + (
         SELECT count(*) FROM pending_vectors AS p INNER JOIN notes AS n ON n.id = p.note_id
-        WHERE p.model = m.name AND p.kind = :kind AND n.chunked_at IS NOT NULL
+        WHERE p.model = m.name AND n.chunked_at IS NOT NULL
     ) AS waiting,
     m.state = 'serving' AS serves
 FROM embedding_models AS m WHERE m.name = :model;
@@ -23,12 +23,12 @@ FROM embedding_models AS m WHERE m.name = :model;
 -- name: build_vector_index!
 -- Build an HNSW index on halfvec without blocking readers or writers; m and ef_construction are pgvector's defaults.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
-USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops);
+USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops);
 
 -- name: build_own_index!
 -- The same over the vectors of one tenant.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
-USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops) WHERE tenant_id = {tenant};
+USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WHERE tenant_id = {tenant};
 
 -- name: fit_build_memory^
 -- Set the build memory for one index to what its rows need, up to the server's limit: a parallel build takes all that
@@ -70,12 +70,12 @@ SELECT count(*) AS vectors FROM {table};
 ANALYZE {table};
 
 -- name: claim_indexes$
--- Claim a table's indexes until the session ends or releases them, since a build takes several transactions.
--- params:  table text
+-- Claim a model's indexes until the session ends or releases them, since a build takes several transactions.
+-- params:  model text
 -- returns: bool (false: another session has them)
-SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :table, 0));
+SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :model, 0));
 
 -- name: release_indexes$
--- params:  table text
+-- params:  model text
 -- returns: bool
-SELECT pg_advisory_unlock(hashtextextended('indexes of ' || :table, 0));
+SELECT pg_advisory_unlock(hashtextextended('indexes of ' || :model, 0));

@@ -33,7 +33,7 @@ WITH waiting AS (
         AND (
             n.chunked_at IS NULL
             OR EXISTS (
-                SELECT FROM pending_vectors AS p WHERE p.model = :model AND p.kind = 'chunk' AND p.note_id = n.id
+                SELECT FROM pending_vectors AS p WHERE p.model = :model AND p.note_id = n.id
             )
         )
         AND NOT EXISTS (

@@ -14,9 +14,10 @@ FROM notes AS n WHERE n.expires_at IS NULL OR n.expires_at > now()
 GROUP BY month ORDER BY month;
 
 -- name: list_chunk_models
--- The models that embed every chunk.
+-- The models that make vectors of every chunk.
 -- returns: name text, state text
-SELECT m.name, m.state FROM embedding_models AS m WHERE m.embeds_chunks AND m.state <> 'retired' ORDER BY m.name;
+SELECT m.name, m.state FROM embedding_models AS m
+WHERE m.kinds && '{chunk,contextual,window}' AND m.state <> 'retired' ORDER BY m.name;
 
 -- name: queues_by_month
 -- Queued notes and their chunks, by month and model. A note leaves the queue when all its chunks have current vectors,
@@ -32,7 +33,6 @@ SELECT
 FROM pending_vectors AS p
 INNER JOIN notes AS n ON n.id = p.note_id AND n.chunked_at IS NOT NULL
 LEFT JOIN lengths AS l ON l.note_id = p.note_id
-WHERE p.kind = 'chunk'
 GROUP BY month, p.model ORDER BY month, p.model;
 
 -- name: errors_by_kind
@@ -53,7 +53,7 @@ WHERE e.recency <= :examples ORDER BY e.stage, e.model, e.recency;
 -- params:  models text[], row_limit int (of each model)
 -- returns: model text, vectors bigint, started_at timestamptz, finished_at timestamptz
 -- index:   embedding_work_latest_idx
-SELECT w.model, 2 * w.chunks AS vectors, w.started_at, w.finished_at
+SELECT w.model, w.vectors, w.started_at, w.finished_at
 FROM unnest(:models::text[]) AS m (name)
 INNER JOIN LATERAL ( -- noqa: ST05
     SELECT l.* FROM embedding_work AS l WHERE l.model = m.name ORDER BY l.id DESC LIMIT :row_limit

@@ -145,50 +145,6 @@ FOR NO KEY UPDATE OF n SKIP LOCKED;
 -- params:  note_ids uuid[], chunking_hash text
 UPDATE notes SET chunked_at = now(), chunking_hash = :chunking_hash WHERE id = ANY(:note_ids);
 
--- name: claim_notes_to_embed
--- Claim notes of a month without a current whole-note vector. Notes that Python considers blank have no vector. The
--- claim lasts until commit, so that two runs never share a note. It is an advisory lock: a row lock would keep the note
--- from being edited or chunked while the model works. OFFSET 0, and no ORDER BY after the lock, keep PostgreSQL from
--- locking more notes than it returns.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
--- returns: id uuid, newest first; another run may just have embedded one: see select_note_texts
--- noqa: disable=AM09
-SELECT c.id FROM (
-    SELECT n.id FROM notes AS n
-    LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
-    WHERE
-        n.created_at >= :month_start AND n.created_at < :month_end
-        AND e.content_sha256 IS DISTINCT FROM n.content_sha256
-        AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]'
-    ORDER BY n.created_at DESC, n.id OFFSET 0
-) AS c
-WHERE pg_try_advisory_xact_lock(hashtextextended(:model || ' ' || c.id::text, 0))
-LIMIT :batch_size;
--- noqa: enable=AM09
-
--- name: count_notes_to_embed$
--- How many notes of a month lack a current whole-note vector, claimed or not.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
--- returns: bigint
-SELECT count(*) FROM notes AS n
-LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
-WHERE
-    n.created_at >= :month_start AND n.created_at < :month_end
-    AND e.content_sha256 IS DISTINCT FROM n.content_sha256
-    AND (n.expires_at IS NULL OR n.expires_at > now())
-    AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]';
-
--- name: select_note_texts
--- Texts of the claimed notes that still lack a current whole-note vector. A run that claimed one earlier has finished
--- by now and may have embedded it.
--- params:  model text, note_ids uuid[]
--- returns: id uuid, created_at timestamptz, content text, content_sha256 bytea, newest first
-SELECT n.id, n.created_at, n.content, n.content_sha256 FROM notes AS n
-LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
-WHERE n.id = ANY(:note_ids) AND e.content_sha256 IS DISTINCT FROM n.content_sha256
-ORDER BY n.created_at DESC, n.id;
-
 -- name: select_notes_outside
 -- Notes dated outside all monthly partitions: they are searchable, but no monthly run covers them.
 -- params:  first timestamptz, after_last timestamptz, row_limit int
@@ -258,35 +214,38 @@ WHERE
     n.created_at >= :month_start AND n.created_at < :month_end
     AND vector_dims(n.embedding) = :dimension AND vector_norm(n.embedding::vector) > 0
     AND n.content ~ '[^\s\x1c-\x1f]' AND char_length(n.content) <= :max_chars
-    AND NOT EXISTS (SELECT FROM note_embeddings AS e WHERE e.model = :model AND e.note_id = n.id)
+    AND NOT EXISTS (SELECT FROM vectors AS v WHERE v.model = :model AND v.kind = 'note' AND v.note_id = n.id)
 ORDER BY n.id LIMIT :row_limit;
 
 -- name: adopt_legacy_vectors
 -- Adopt, normalised, the whole-note vectors of the previous application. For an edited note the vector must have been
--- made again after the edit. Notes being deleted are skipped, as in merge_incoming_note_embeddings.
--- params:  model text, dimension int, month_start timestamptz, month_end timestamptz, batch_size int
+-- made again after the edit. Notes being deleted are skipped, as in keep_notes.
+-- params:  month_start timestamptz, month_end timestamptz, batch_size int; {table}: whole-note vectors of {model}, of
+--          {dimension}
 -- returns: note_id uuid
 -- index:   notes_newest_idx
-INSERT INTO note_embeddings (note_id, model, embedding, content_sha256, tenant_id)
-SELECT n.id, :model, l2_normalize(n.embedding::vector)::halfvec AS embedding, n.content_sha256, n.tenant_id
+INSERT INTO {table} (note_id, model, kind, embedding, text_sha256, tenant_id)
+SELECT
+    n.id, {model}, 'note' AS kind, l2_normalize(n.embedding::vector)::halfvec AS embedding, n.content_sha256,
+    n.tenant_id
 FROM notes AS n
-LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
+LEFT JOIN {table} AS v ON v.note_id = n.id
 WHERE
     n.created_at >= :month_start AND n.created_at < :month_end
-    AND vector_dims(n.embedding) = :dimension AND vector_norm(n.embedding::vector) > 0
+    AND vector_dims(n.embedding) = {dimension} AND vector_norm(n.embedding::vector) > 0
     AND (
-        e.note_id IS NULL
+        v.note_id IS NULL
         OR (
-            e.content_sha256 <> n.content_sha256
-            AND e.embedding <> l2_normalize(n.embedding::vector)::halfvec
+            v.text_sha256 <> n.content_sha256
+            AND v.embedding <> l2_normalize(n.embedding::vector)::halfvec
         )
     )
     AND (n.expires_at IS NULL OR n.expires_at > now()) AND n.content ~ '[^\s\x1c-\x1f]'
 ORDER BY n.id LIMIT :batch_size
 FOR KEY SHARE OF n SKIP LOCKED
-ON CONFLICT (model, note_id) DO UPDATE
-    SET embedding = excluded.embedding, content_sha256 = excluded.content_sha256
-RETURNING note_embeddings.note_id;
+ON CONFLICT (note_id, position) DO UPDATE
+    SET embedding = excluded.embedding, text_sha256 = excluded.text_sha256
+RETURNING note_id;
 
 -- name: select_unusable_vectors
 -- Notes of a month whose legacy vector a model cannot have made: it has another dimension or is zero.

@@ -32,6 +32,8 @@ ORDER BY f.id;
 -- Standard vectors of chunks, and whole-note vectors, of one model.
 -- params:  model text, chunk_ids uuid[], note_ids uuid[]
 -- returns: id uuid, embedding halfvec
-SELECT e.chunk_id AS id, e.embedding FROM chunk_embeddings AS e WHERE e.model = :model AND e.chunk_id = ANY(:chunk_ids)
+SELECT v.chunk_id AS id, v.embedding FROM vectors AS v
+WHERE v.model = :model AND v.kind = 'chunk' AND v.chunk_id = ANY(:chunk_ids)
 UNION ALL
-SELECT e.note_id, e.embedding FROM note_embeddings AS e WHERE e.model = :model AND e.note_id = ANY(:note_ids);
+SELECT v.note_id, v.embedding FROM vectors AS v
+WHERE v.model = :model AND v.kind = 'note' AND v.note_id = ANY(:note_ids);

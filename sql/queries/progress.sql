@@ -1,7 +1,7 @@
 -- name: index_is_current$
--- Whether every note of a range of months is chunked as configured and has all vectors and windows of the given models.
--- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[], window_models text[],
---          windows_hash text
+-- Whether every note of a range of months is chunked as configured and has all vectors of the given models.
+-- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[], wanted jsonb (of each
+--          model {name, kinds, windows_hash or null})
 -- returns: bool
 SELECT
     NOT EXISTS (
@@ -11,22 +11,20 @@ SELECT
             AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)
             AND (n.expires_at IS NULL OR n.expires_at > now())
     )
-    AND NOT EXISTS (SELECT FROM pending_vectors AS p WHERE p.kind = 'chunk' AND p.model = ANY(:models))
+    AND NOT EXISTS (SELECT FROM pending_vectors AS p WHERE p.model = ANY(:models))
     AND NOT EXISTS (
-        SELECT FROM unnest(:models::text[]) AS w (name)
-        WHERE NOT EXISTS (SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.embeds_chunks)
-    )
-    AND NOT EXISTS (SELECT FROM pending_vectors AS p WHERE p.kind = 'window' AND p.model = ANY(:window_models))
-    AND NOT EXISTS (
-        SELECT FROM unnest(:window_models::text[]) AS w (name)
+        SELECT FROM jsonb_to_recordset(:wanted) AS w (name text, kinds text[], windows_hash text)
         WHERE
             NOT EXISTS (
-                SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.windows_hash = :windows_hash
+                SELECT FROM embedding_models AS m
+                WHERE
+                    m.name = w.name AND m.kinds @> w.kinds
+                    AND (w.windows_hash IS NULL OR m.windows_hash = w.windows_hash)
             )
     );
 
 -- name: list_waiting_months
--- The months with notes that wait to be chunked, or for vectors or windows of a model, beside notes of the month that
+-- The months with notes that wait to be chunked, or for vectors of a model, beside notes of the month that
 -- do not, oldest first: a month that was never made waits for its backfill. Notes of the last half minute, which
 -- somebody may be indexing, and notes that failed do not count.
 -- params:  models text[]
@@ -36,7 +34,7 @@ SELECT
 WITH waiting AS (
     SELECT 'chunk' AS step, '' AS model, n.id FROM notes AS n WHERE n.chunked_at IS NULL
     UNION ALL
-    SELECT 'embed_' || p.kind AS step, p.model, p.note_id FROM pending_vectors AS p WHERE p.model = ANY(:models)
+    SELECT 'embed_chunk' AS step, p.model, p.note_id FROM pending_vectors AS p WHERE p.model = ANY(:models)
 ),
 
 failed AS (

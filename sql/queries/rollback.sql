@@ -20,8 +20,8 @@ ORDER BY n.id LIMIT :batch_size;
 -- params:  note_ids uuid[]
 -- index:   pending_vectors_pkey
 SELECT FROM embedding_models AS m INNER JOIN pending_vectors AS p ON p.model = m.name
-WHERE p.kind IN ('chunk', 'window') AND p.note_id = ANY(:note_ids)
-ORDER BY p.model, p.kind, p.note_id
+WHERE p.note_id = ANY(:note_ids)
+ORDER BY p.model, p.note_id
 FOR UPDATE OF p;
 
 -- name: claim_notes_to_drop
@@ -34,10 +34,10 @@ SELECT n.id FROM notes AS n WHERE n.id = ANY(:note_ids) ORDER BY n.id FOR NO KEY
 -- params:  note_ids uuid[]
 -- index:   pending_vectors_pkey
 DELETE FROM pending_vectors AS p USING embedding_models AS m
-WHERE p.model = m.name AND p.kind IN ('chunk', 'window') AND p.note_id = ANY(:note_ids);
+WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
 
 -- name: drop_chunks_of_notes!
--- Delete the chunks of the given notes, with their vectors, windows and failures.
+-- Delete the chunks of the given notes, with their vectors and failures.
 -- params:  note_ids uuid[]
 -- index:   chunks_position_key
 DELETE FROM chunks WHERE note_id = ANY(:note_ids);
@@ -57,16 +57,18 @@ SELECT provide_chunks(:note_ids);
 -- lock_promotions too.
 -- params:  model text
 -- returns: notes_missing bigint (visible notes without a whole-note vector; blank ones have none), chunks bool (any),
---          chunk_vectors bool (any), windows bool (any); no row if the model is not known or retired
+--          kinds text[] (of which it has any); no row if the model is not known or retired
 SELECT
     (
         SELECT count(*) FROM notes AS n
         WHERE
             (n.expires_at IS NULL OR n.expires_at > now()) AND n.content ~ '[^\s\x1c-\x1f]'
-            AND NOT EXISTS (SELECT FROM note_embeddings AS e WHERE e.model = :model AND e.note_id = n.id)
+            AND NOT EXISTS (SELECT FROM vectors AS v WHERE v.model = :model AND v.kind = 'note' AND v.note_id = n.id)
     ) AS notes_missing,
     exists(SELECT FROM chunks) AS chunks,
-    exists(SELECT FROM chunk_embeddings AS e WHERE e.model = :model) AS chunk_vectors,
-    exists(SELECT FROM chunk_windows AS w WHERE w.model = :model) AS windows
+    array(
+        SELECT k.kind FROM unnest(m.kinds) AS k (kind)
+        WHERE EXISTS (SELECT FROM vectors AS v WHERE v.model = :model AND v.kind = k.kind)
+    ) AS kinds
 FROM embedding_models AS m WHERE m.name = :model AND m.retired_at IS NULL
 FOR SHARE OF m;

@@ -113,9 +113,9 @@ SELECT count(*) FROM (SELECT FROM ({visible}) AS v LIMIT {most}) AS few; -- noqa
 SELECT {list} AS list, s.id, greatest(0, least(1, 1 - min(s.distance))) AS score
 FROM (
     SELECT
-        e.{key} AS id, (e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension})) {exactly} AS distance
+        e.{key} AS id, (e.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension})) {exactly} AS distance
     FROM {vectors} AS e {joined}
-    WHERE e.model = {model} AND {condition}
+    WHERE {condition}
     ORDER BY distance, e.{key} LIMIT {pool}
 ) AS s
 GROUP BY s.id HAVING 1 - min(s.distance) >= {threshold};
@@ -160,8 +160,8 @@ SELECT f.list, f.id, f.score FROM found AS f INNER JOIN candidates AS c ON c.id 
 -- name: score_vectors
 -- The scores of the candidates that a list by vectors has not found.
 -- index:   the primary key of the model's partition
-SELECT {list} AS list, c.id, greatest(0, 1 - min(e.{column} <=> {vector}::halfvec({dimension}))) AS score
-FROM candidates AS c INNER JOIN {vectors} AS e ON e.model = {model} AND e.{key} = c.id
+SELECT {list} AS list, c.id, greatest(0, 1 - min(e.embedding <=> {vector}::halfvec({dimension}))) AS score
+FROM candidates AS c INNER JOIN {vectors} AS e ON e.{key} = c.id
 WHERE NOT EXISTS (SELECT FROM found AS f WHERE f.list = {list} AND f.id = c.id)
 GROUP BY c.id;
 
@@ -212,12 +212,12 @@ FROM scores AS s;
 -- params:  {vector} halfvec
 -- index:   the primary key of the model's partition
 SELECT
-    array_agg(m.start_char ORDER BY m.distance, m.window_index) AS starts,
-    array_agg(m.end_char ORDER BY m.distance, m.window_index) AS ends,
-    array_agg(1 - m.distance ORDER BY m.distance, m.window_index) AS cosines
+    array_agg(m.start_char ORDER BY m.distance, m.position) AS starts,
+    array_agg(m.end_char ORDER BY m.distance, m.position) AS ends,
+    array_agg(1 - m.distance ORDER BY m.distance, m.position) AS cosines
 FROM (
-    SELECT w.start_char, w.end_char, w.window_index, w.embedding <=> {vector}::halfvec({dimension}) AS distance
-    FROM {vectors} AS w WHERE w.model = {model} AND w.chunk_id = b.id -- noqa: RF01
+    SELECT w.start_char, w.end_char, w.position, w.embedding <=> {vector}::halfvec({dimension}) AS distance
+    FROM {vectors} AS w WHERE w.chunk_id = b.id -- noqa: RF01
 ) AS m;
 
 -- name: no_windows
@@ -238,7 +238,7 @@ SELECT md5(string_agg(s::text, '' ORDER BY s.name)) FROM embedding_models AS s;
 -- returns: models_state text, is_shared bool (others have notes here, too), chunk_count bigint (then: how many the
 --          tenant has, up to {most}), and a row for each model that is not retired, or a single one without a name:
 --          name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
---          cosine_high float8, has_windows bool
+--          cosine_high float8, kinds text[]
 SELECT
     ({models_state}) AS models_state, o.is_shared,
     CASE WHEN o.is_shared THEN (
@@ -246,6 +246,6 @@ SELECT
         FROM (SELECT FROM chunks AS c WHERE c.tenant_id = :tenant LIMIT {most}) AS few -- noqa: AL05, AM09
     ) ELSE 0 END AS chunk_count,
     m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.cosine_low, m.cosine_high,
-    m.windows_hash IS NOT NULL AS has_windows
+    m.kinds
 FROM (SELECT has_other_tenants(:tenant) AS is_shared) AS o
 LEFT JOIN embedding_models AS m ON m.retired_at IS NULL;

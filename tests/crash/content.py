@@ -16,10 +16,9 @@ CONTENT = {
     "notes": "SELECT id, created_at, content_sha256, chunked_at IS NULL, chunking_hash FROM notes",
     "chunks": "SELECT id, note_id, content, context, topics, chunk_index, start_char, end_char "
     "FROM chunks",
-    "vectors": "SELECT model, chunk_id, embedding::text, contextual_embedding::text, "
-    "content_sha256, contextual_sha256 FROM chunk_embeddings",
-    "note vectors": "SELECT model, note_id, embedding::text, content_sha256 FROM note_embeddings",
-    "queue": "SELECT model, note_id FROM pending_vectors WHERE kind = 'chunk'",
+    "vectors": "SELECT model, kind, chunk_id, note_id, position, start_char, end_char, "
+    "embedding::text, text_sha256 FROM vectors",
+    "queue": "SELECT model, note_id FROM pending_vectors",
     "failures": "SELECT stage, note_id, chunk_id, model, error::text FROM indexing_failures",
     "statistics": "SELECT lexeme, document_count, chunk_count, average_lexeme_occurrences "
     "FROM lexeme_statistics, corpus_statistics",
@@ -27,13 +26,13 @@ CONTENT = {
     "JOIN pg_class c ON c.oid = i.indexrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace",
     "orphans": """
-        SELECT e.model, e.chunk_id AS id FROM chunk_embeddings e
-        LEFT JOIN chunks c ON c.id = e.chunk_id WHERE c.id IS NULL
+        SELECT e.model, e.chunk_id AS id FROM vectors e
+        LEFT JOIN chunks c ON c.id = e.chunk_id WHERE e.kind <> 'note' AND c.id IS NULL
         UNION ALL
         SELECT '', c.id FROM chunks c LEFT JOIN notes n ON n.id = c.note_id WHERE n.id IS NULL
         UNION ALL
-        SELECT e.model, e.note_id FROM note_embeddings e
-        LEFT JOIN notes n ON n.id = e.note_id WHERE n.id IS NULL""",
+        SELECT e.model, e.note_id FROM vectors e
+        LEFT JOIN notes n ON n.id = e.note_id WHERE e.kind = 'note' AND n.id IS NULL""",
 }
 _SESSIONS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import Chunk, Note, NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import build_chunks, chunk_window
@@ -73,7 +74,9 @@ def prepare(database: Database, seed: int) -> Mapping[UUID, Expected]:
     indexed = [record for number, record in enumerate(before) if number % _NEW_EACH]
     first, _ = embedders()
     with database.transaction() as connection:
-        register_model(connection, first.info, embeds_chunks=True)
+        register_model(
+            connection, first.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     ingest(database, indexed, tenant=TENANT, source=SOURCE)
     for month in MONTHS:
         embed_notes(database, first, month)

@@ -36,9 +36,9 @@ _WRITTEN = """
     WITH migrated AS (
         SELECT id FROM notes WHERE chunked_at IS NOT NULL AND chunking_hash = %s)
     SELECT (SELECT count(*) FROM migrated)
-        + (SELECT count(*) FROM note_embeddings)
-        + (SELECT count(*) FROM chunk_embeddings e
-            JOIN chunks c ON c.id = e.chunk_id JOIN migrated n ON n.id = c.note_id)"""
+        + (SELECT count(*) FROM vectors WHERE kind = 'note')
+        + (SELECT count(*) FROM vectors e JOIN chunks c ON c.id = e.chunk_id
+            JOIN migrated n ON n.id = c.note_id WHERE e.kind = 'chunk')"""
 """What only grows as a run goes on."""
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key, windows_key
+from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
 from tests.crash.disk import fill
 from tests.crash.process import kill_server
 from tests.crash.product import MODEL, Product
@@ -22,7 +22,7 @@ _FORGET_EVALUATIONS = (
     "DELETE FROM evaluation_results",
 )
 _FORGET_PROMOTIONS = ("DELETE FROM promotions",)
-_INDEXED = (CHUNKS, embeddings_key(MODEL), windows_key(MODEL))
+_INDEXED = (CHUNKS, embeddings_key(MODEL))
 _POLL_S = 0.5
 
 

@@ -31,12 +31,11 @@ _DONE_WITHOUT_VECTORS = """
     SELECT DISTINCT m.name, n.id FROM notes n
     CROSS JOIN embedding_models m
     JOIN chunks c ON c.note_id = n.id
-    LEFT JOIN chunk_embeddings e ON e.model = m.name AND e.chunk_id = c.id
-    WHERE n.chunked_at IS NOT NULL AND m.embeds_chunks
+    LEFT JOIN vectors e ON e.kind = 'chunk' AND e.model = m.name AND e.chunk_id = c.id
+    WHERE n.chunked_at IS NOT NULL AND 'chunk' = ANY(m.kinds)
         AND NOT EXISTS (
             SELECT FROM pending_vectors p WHERE p.model = m.name AND p.note_id = n.id)
-        AND (e.content_sha256 IS DISTINCT FROM c.content_sha256
-            OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256)"""
+        AND e.text_sha256 IS DISTINCT FROM text_sha256(coalesce(c.rendered, c.content))"""
 
 
 class Observer:

@@ -36,9 +36,6 @@ IDLE_S = 600.0
 _POLL_S = 0.5
 
 _RESULTS = {
-    "windows": "SELECT model, chunk_id, window_index, start_char, end_char, embedding::text, "
-    "text_sha256 FROM chunk_windows",
-    "queue of windows": "SELECT model, note_id FROM pending_vectors WHERE kind = 'window'",
     "questions": "SELECT query, relevant_note_ids::text, expected_answer, places::text "
     "FROM golden_dataset",
     "evaluations": """

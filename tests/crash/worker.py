@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from rag_resources.core.errors import DatabaseUnavailableError
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
@@ -85,7 +86,7 @@ class _Run:
 
     def _whole_notes(self, embedder: HashEmbedder) -> None:
         with self._database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=False)
+            register_model(connection, embedder.info, {VectorKind.NOTE})
         self._count([embed_notes(self._database, embedder, month) for month in MONTHS])
 
     def _chunks(self) -> None:
@@ -99,7 +100,11 @@ class _Run:
 
     def _embed(self, embedder: HashEmbedder) -> None:
         with self._database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
         self._count([embed_chunks(self._database, embedder, month) for month in MONTHS])
 
     def _index(self, embedder: HashEmbedder) -> None:

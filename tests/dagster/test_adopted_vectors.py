@@ -11,12 +11,12 @@ def test_old_vectors_are_taken_over_and_the_model_does_the_rest(
     indexed.query("ALTER TABLE notes ADD COLUMN embedding vector")
     indexed.query(
         "UPDATE notes SET embedding = e.embedding::vector * array_fill(2::real, '{512}')::vector"
-        " FROM note_embeddings AS e WHERE e.note_id = notes.id"
+        " FROM vectors AS e WHERE e.kind = 'note' AND e.note_id = notes.id"
     )
-    old = "SELECT note_id, embedding::text FROM note_embeddings ORDER BY note_id"
+    old = "SELECT note_id, embedding::text FROM vectors WHERE kind = 'note' ORDER BY 1"
     before = indexed.query(old)
     shortened = "UPDATE notes SET embedding = '[1,2]' WHERE created_at < '2025-02-01' RETURNING id"
-    indexed.query("DELETE FROM note_embeddings")
+    indexed.query("DELETE FROM vectors WHERE kind = 'note'")
     in_january = len(indexed.query(shortened))
     monkeypatch.setenv("LEGACY_EMBEDDING_MODEL", "use_multilingual")
 

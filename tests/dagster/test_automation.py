@@ -7,14 +7,14 @@ import pytest
 
 from rag_assets.automation import MAIN_JOB
 from rag_assets.code_location import build_defs
-from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key, windows_key
+from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
 from rag_assets.runs.partitions import monthly
 from rag_resources.settings import load_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
 
 EARLY, LATER, NEVER = "2025-02-01", "2025-03-01", "2025-04-01"
-FOLLOWERS = (NOTE_EMBEDDINGS, CHUNKS, embeddings_key("e5_small"), windows_key("e5_small"))
+FOLLOWERS = (NOTE_EMBEDDINGS, CHUNKS, embeddings_key("e5_small"))
 
 
 class Ticks:

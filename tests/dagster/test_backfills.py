@@ -190,7 +190,7 @@ def test_backfills_share_what_there_is_and_go_on_where_they_failed(deployment: D
     assert set(deployment.materialised(runs, EMBEDDINGS)) == set(MONTHS)
     assert set(chunked) < set(project.query("SELECT id, chunked_at FROM notes"))
     [(chunks, vectors)] = project.query(
-        "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM chunk_embeddings)"
+        "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM vectors WHERE kind = 'chunk')"
     )
     assert chunks == vectors > 0
 

@@ -86,7 +86,8 @@ def test_a_good_batch_is_recorded_and_lets_the_next_one_start(migrating: Project
         ("use_multilingual", result.run_id, ["2025-01", "2025-02"], 24, "open")
     ]
     leave_work(migrating)
-    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
+    last = migrating.run(CHUNKS, EMBEDDINGS, months=LAST)
+    assert last.success, failure_texts(last)
     assert not has_work(migrating)
 
 
@@ -148,7 +149,8 @@ def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:
     close(migrating)
     migrating.query("UPDATE migration_batches SET model = 'e5_small'")
     leave_work(migrating)
-    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
+    last = migrating.run(CHUNKS, EMBEDDINGS, months=LAST)
+    assert last.success, failure_texts(last)
     assert not has_work(migrating)
 
 

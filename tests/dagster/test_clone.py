@@ -53,7 +53,7 @@ def clone() -> Iterator[Path]:
         ((*DAGSTER, "definitions", "validate", "-w", "workspace.yaml"), "passed validation"),
         ((*DG, "check", "defs"), "All definitions loaded successfully."),
         ((*DG, "list", "defs", "--assets", "notes"), "notes"),
-        ((*DG, "launch", "--assets", "notes", "--partition", "2025-04-01"), "RUN_SUCCESS"),
+        ((*DG, "launch", "--assets", "notes", "--partition", "2025-04-01"), "2025-04"),
     ],
     ids=["dagster definitions validate", "dg check defs", "dg list defs", "dg launch"],
 )
@@ -80,7 +80,10 @@ def test_the_ui_of_dagster_itself_opens(clone: Path, arguments: Sequence[str]) -
         assert ["notes"] in keys
         assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
     finally:
-        for member in members(process.pid):
+        ended = members(process.pid)
+        for member in ended:  # All at once: none tells that another one is gone.
+            member.suspend()
+        for member in ended:
             member.kill()
         out, __ = process.communicate()
     assert "Traceback" not in out

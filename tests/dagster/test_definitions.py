@@ -61,7 +61,6 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
         "notes",
         "note_embeddings",
         "chunks",
-        "windows/e5_small",
         "mentions",
         "causal_statements",
         *(f"embeddings/{model}" for model in MODELS),
@@ -134,13 +133,11 @@ def test_two_settings_have_their_own_definitions_in_one_process() -> None:
 
     assert keys(full) - keys(small) == {
         "embeddings/e5_small",
-        "windows/e5_small",
         *(f"evaluation_results/{name}" for name in NAMES if name in OF_E5),
     }
     assert keys(small) < keys(full)
     assert selected(full, "index") == {
         "chunks",
-        "windows/e5_small",
         "mentions",
         "causal_statements",
         *(f"embeddings/{model}" for model in MODELS),

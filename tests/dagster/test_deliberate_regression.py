@@ -124,18 +124,17 @@ def shuffle_half_a_month(project: Project) -> list[Any]:
         name
         for (name,) in project.query(
             "WITH half AS ("
-            " SELECT e.chunk_id, n.external_id, e.embedding, e.contextual_embedding,"
+            " SELECT e.chunk_id, n.external_id, e.embedding,"
             " row_number() OVER (ORDER BY n.external_id) AS place"
-            " FROM chunk_embeddings AS e JOIN chunks AS c ON c.id = e.chunk_id"
+            " FROM vectors AS e JOIN chunks AS c ON e.kind = 'chunk' AND c.id = e.chunk_id"
             " JOIN notes AS n ON n.id = c.note_id"
             " WHERE n.created_at >= %s::timestamptz"
             " AND n.created_at < %s::timestamptz + interval '1 month'),"
             " chosen AS (SELECT *, row_number() OVER (ORDER BY place) - 1 AS turn,"
             " count(*) OVER () AS total FROM half WHERE place %% 2 = 0)"
-            " UPDATE chunk_embeddings AS e"
-            " SET embedding = o.embedding, contextual_embedding = o.contextual_embedding"
+            " UPDATE vectors AS e SET embedding = o.embedding"
             " FROM chosen AS s JOIN chosen AS o ON o.turn = (s.turn + s.total / 2) %% s.total"
-            " WHERE e.chunk_id = s.chunk_id RETURNING s.external_id",
+            " WHERE e.kind = 'chunk' AND e.chunk_id = s.chunk_id RETURNING s.external_id",
             f"{MEANING_MONTH} 00:00+00",
             f"{MEANING_MONTH} 00:00+00",
         )

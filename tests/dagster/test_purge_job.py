@@ -44,5 +44,5 @@ def test_the_job_deletes_what_expired_and_says_how_much(
     assert counts(purge(indexed)) == {"deleted": 1, "left": 0, "grace_hours": 24}
     assert counts(purge(indexed))["deleted"] == 0
     assert indexed.query("SELECT count(*) FROM notes") == [(total - 2,)]
-    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    orphans = "SELECT FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert indexed.query(orphans) == []

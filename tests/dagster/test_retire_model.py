@@ -41,9 +41,8 @@ def failure_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
 
 def vectors(project: Project) -> tuple[int, int]:
     """How many chunks and notes have vectors of the model."""
-    ((chunks,),) = project.query("SELECT count(*) FROM chunk_embeddings WHERE model = %s", USED)
-    ((notes,),) = project.query("SELECT count(*) FROM note_embeddings WHERE model = %s", USED)
-    return chunks, notes
+    query = "SELECT count(*) FROM vectors WHERE kind = %s AND model = %s"
+    return tuple(project.query(query, kind, USED)[0][0] for kind in ("chunk", "note"))
 
 
 def test_a_model_is_retired_once_it_is_confirmed_and_nothing_names_it(

@@ -117,8 +117,8 @@ def test_a_note_that_was_chunked_while_its_month_was_embedded_is_embedded(
     waiting = NewFiles(indexed, "waiting_notes", indexed.corpus.notes)
     let_half_a_minute_pass(indexed)
     wait = (
-        "INSERT INTO pending_vectors (model, kind, note_id)"
-        " SELECT 'use_multilingual', 'chunk', id FROM notes"
+        "INSERT INTO pending_vectors (model, note_id)"
+        " SELECT 'use_multilingual', id FROM notes"
         " WHERE to_char(created_at, 'YYYY-MM-01') = %s ORDER BY id"
     )
     indexed.query(f"{wait} LIMIT 1", MONTHS[1])

@@ -4,7 +4,7 @@ That application goes on writing. What keeps a table from being adopted is `test
 """
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -20,6 +20,7 @@ from rag_resources.core.errors import (
     InvalidParameterError,
 )
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.binaries import find_binaries
@@ -33,8 +34,9 @@ from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.protocols import Embedder
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import find_broken, refresh_statistics, stream_spans
-from rag_resources.store.embeddings import count_gaps
 from rag_resources.store.models import register_model
+from rag_resources.store.vectors import count_gaps
+from tests.corpus import KINDS
 from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.legacy import BLANK, WEIRD, create_legacy, fingerprint
@@ -109,9 +111,9 @@ def fetch(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]
         return cursor.fetchall() if cursor.description else []
 
 
-def register(database: Database, embedder: Embedder, *, embeds_chunks: bool = True) -> None:
+def register(database: Database, embedder: Embedder, kinds: Collection[VectorKind] = KINDS) -> None:
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=embeds_chunks)
+        register_model(connection, embedder.info, kinds)
 
 
 def index(database: Database, embedder: Embedder) -> None:
@@ -125,7 +127,7 @@ def assert_all_indexed(database: Database, embedder: Embedder) -> set[UUID]:
     """Every note that is not blank is covered by its chunks, and these have vectors."""
     with database.transaction() as connection:
         assert find_broken(connection, EVER, limit=10) == []
-        assert count_gaps(connection, embedder.info, EVER).total == 0
+        assert sum(own.total for own in count_gaps(connection, embedder.info, EVER)) == 0
         covered = set()
         for note in stream_spans(connection, EVER):
             left = "".join(
@@ -197,7 +199,9 @@ def test_every_note_of_the_dump_is_found_or_blank(adopted: Adopted, url: str) ->
 
 
 def stored(url: str) -> dict[UUID, tuple[Any, ...]]:
-    rows = fetch(url, "SELECT note_id, xmin::text, embedding::text FROM note_embeddings")
+    rows = fetch(
+        url, "SELECT note_id, xmin::text, embedding::text FROM vectors WHERE note_id IS NOT NULL"
+    )
     return {note: rest for note, *rest in rows}  # type: ignore[misc]
 
 
@@ -209,7 +213,7 @@ def test_the_old_search_is_a_configuration_to_evaluate(
     usable = "vector_dims(embedding) = 768 AND vector_norm(embedding) > 0"
     said = "content ~ '[^\\s\\x1c-\\x1f]'"
     with Database(url) as database:
-        register(database, embedder, embeds_chunks=False)
+        register(database, embedder, {VectorKind.NOTE})
         asked = len(server.requests)
         report = adopt_vectors(database, embedder, EVER)
         assert len(server.requests) == asked + 1
@@ -253,7 +257,7 @@ def test_vectors_the_old_application_goes_on_writing_come_along(
     _, embedder = old_model
     migrate(small)
     with Database(small) as database:
-        register(database, embedder, embeds_chunks=False)
+        register(database, embedder, {VectorKind.NOTE})
         adopt_vectors(database, embedder, EVER)
         embed_notes(database, embedder, EVER)
         usable = "vector_dims(embedding) = 768 AND vector_norm(embedding) > 0 AND content <> ''"
@@ -294,7 +298,7 @@ def test_vectors_of_another_model_are_refused(
         " WHERE vector_dims(embedding) = 768",
     )
     with Database(small) as database:
-        register(database, embedder, embeds_chunks=False)
+        register(database, embedder, {VectorKind.NOTE})
         with pytest.raises(InvalidParameterError, match=r"no son de ollama_nomic.*0\.\d\d"):
             adopt_vectors(database, embedder, EVER)
     assert stored(small) == {}

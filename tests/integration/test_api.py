@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from rag_resources.core.api_keys import ApiRole
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.core.wording import says_something
 from rag_resources.database.pool import Database
@@ -72,7 +73,9 @@ def url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
 def index(database: Database) -> None:
     embedder = build_embedder("use_multilingual")
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     chunk_window(database, ALWAYS, ChunkingConfig())
     embed_chunks(database, embedder, ALWAYS)
     embed_notes(database, embedder, ALWAYS)

@@ -9,6 +9,7 @@ from rag_resources.application import Application
 from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
@@ -32,7 +33,11 @@ def application(
     settings = load_settings(ollama_host=ollama.host, note_embedding_model=MODEL)
     made = Application(settings, database)
     with database.transaction() as connection:
-        register_model(connection, made.embedder(MODEL).info, embeds_chunks=True)
+        register_model(
+            connection,
+            made.embedder(MODEL).info,
+            {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+        )
     return made
 
 

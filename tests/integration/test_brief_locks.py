@@ -10,6 +10,7 @@ import pytest
 
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import IndexingError
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import LOCK_TIMEOUT, Database
 from rag_resources.indexing.chunk import build_chunks
@@ -50,7 +51,9 @@ def session(database_url: str) -> Iterator[Session]:
 def register(corpus: Corpus) -> None:
     """Make a new model known, as the first run of its asset does."""
     with corpus.database.transaction() as connection:
-        register_model(connection, NEW.info, embeds_chunks=True)
+        register_model(
+            connection, NEW.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
 
 
 def in_thread(work: Callable[[], None]) -> Future[None]:
@@ -116,7 +119,11 @@ def test_models_registered_at_once_by_several_runs(corpus: Corpus) -> None:
     def run(number: int) -> None:
         barrier.wait(PATIENCE_S)
         with corpus.database.transaction() as connection:
-            register_model(connection, others[number % 3], embeds_chunks=True)
+            register_model(
+                connection,
+                others[number % 3],
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
 
     with ThreadPoolExecutor(6) as pool:
         for future in [pool.submit(run, number) for number in range(6)]:

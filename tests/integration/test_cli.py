@@ -16,6 +16,7 @@ import pytest
 from rag_resources.api.searching import found_as_json
 from rag_resources.application import open_application
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
@@ -144,7 +145,9 @@ def indexed(rag: Rag, monkeypatch: pytest.MonkeyPatch, indexed_url: str) -> Rag:
 def index(database: Database) -> None:
     embedder = build_embedder(MODEL)
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     chunk_window(database, ALWAYS, ChunkingConfig())
     embed_chunks(database, embedder, ALWAYS)
     embed_notes(database, embedder, ALWAYS)

@@ -145,9 +145,8 @@ def index_all() -> None:
         indexing.register_note_model()
         indexing.embed_notes(ALWAYS)
         indexing.chunk(ALWAYS, progress=no_progress)
-        for vectors in (indexing.embeddings, indexing.windows):
-            vectors.register(model)
-            vectors.embed(model, ALWAYS, progress=no_progress)
+        indexing.register(model)
+        indexing.embed(model, ALWAYS, progress=no_progress)
         indexing.refresh_statistics(rewritten=len(TEXTS))
 
 
@@ -297,9 +296,9 @@ def test_a_deleted_note_leaves_every_search_at_once(database: Database) -> None:
     assert {chunked, whole} <= found()
     assert set(delete_notes(database, [chunked, whole, chunked], reason="")) == {chunked, whole}
     assert found() <= {kept}
-    for table in ("chunks", "note_embeddings", "pending_vectors"):
+    for table in ("chunks", "vectors_openai_hash_note", "pending_vectors"):
         assert {each.note_id for each in corpus.fetch(f"SELECT note_id FROM {table}")} <= {kept}
-    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    orphans = "SELECT FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert corpus.fetch(orphans) == []
     words = {each.lexeme for each in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
     assert not {word for word in words if word.startswith("secret")}

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -22,10 +23,9 @@ from rag_resources.indexing.chunk import build_chunks, chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
-from rag_resources.store import embeddings as embedding_store
 from rag_resources.store.notes import note_id
-from rag_resources.store.queues import NoteQueue, claim_queued
 from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vectors import claim_queued, claim_whole_notes
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -88,23 +88,19 @@ def assert_complete(corpus: Corpus) -> None:
     stored = corpus.fetch("SELECT id, note_id, chunk_index, start_char, end_char FROM chunks")
     assert {tuple(row) for row in stored} == expected
     vectors = corpus.fetch(
-        "SELECT c.content, c.context, e.embedding, e.contextual_embedding FROM chunks c "
-        "LEFT JOIN chunk_embeddings e ON e.chunk_id = c.id AND e.model = %s",
-        MODEL,
+        "SELECT v.kind, coalesce(c.content, n.content), c.context, v.embedding FROM vectors v "
+        "LEFT JOIN chunks c ON c.id = v.chunk_id LEFT JOIN notes n ON n.id = v.note_id"
     )
-    for content, context, standard, contextual in vectors:
-        assert standard == half(corpus.embedder, content)
-        assert contextual == half(corpus.embedder, contextual_text(context, content))
-    whole = corpus.fetch(
-        "SELECT n.content, e.embedding FROM notes n LEFT JOIN note_embeddings e "
-        "ON e.note_id = n.id AND e.model = %s",
-        MODEL,
+    for kind, content, context, vector in vectors:
+        text = contextual_text(context, content) if kind == "contextual" else content
+        assert vector == half(corpus.embedder, text)
+    counts = Counter(row.kind for row in vectors)
+    assert (counts["chunk"], counts["contextual"], counts["note"]) == (
+        *(len(stored), len(stored)),
+        len(notes),
     )
-    assert [e for content, e in whole if e != half(corpus.embedder, content)] == []
     for table in ("pending_vectors", "indexing_failures"):
         assert corpus.fetch(f"SELECT * FROM {table}") == []
-    for table, rows in (("chunk_embeddings", stored), ("note_embeddings", notes)):
-        assert len(corpus.fetch(f"SELECT model FROM {table}")) == len(rows)
 
 
 def half(embedder: HashEmbedder, text: str) -> Any:
@@ -160,14 +156,12 @@ def claim_one_to_chunk(connection: Connection) -> None:
 
 
 def claim_one_to_embed(connection: Connection) -> None:
-    (note,) = embedding_store.claim_note_texts(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
+    (note,) = claim_whole_notes(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
     assert note
 
 
 def claim_one_pending(connection: Connection) -> None:
-    (note,) = claim_queued(
-        connection, MODEL, ALWAYS, queue=NoteQueue.EMBEDDINGS, skipped=[], batch_size=1
-    )
+    (note,) = claim_queued(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
     assert note
 
 
@@ -175,7 +169,7 @@ STEPS: dict[str, tuple[Callable[[Connection], None], Work, str]] = {
     "notes": (
         claim_one_to_embed,
         lambda database, embedder: embed_notes(database, embedder, ALWAYS).notes,
-        "SELECT count(*) FROM note_embeddings",
+        "SELECT count(*) FROM vectors WHERE kind = 'note'",
     ),
     "chunks": (
         claim_one_to_chunk,

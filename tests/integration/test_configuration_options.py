@@ -19,6 +19,7 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion import min_max
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import embed_chunks
@@ -85,7 +86,11 @@ class Notes:
         self.ids = self.corpus.fill(DRAFTS, ONE_SENTENCE)
         self.second = HashEmbedder("second_model", dimension=8)
         with database.transaction() as connection:
-            register_model(connection, self.second.info, embeds_chunks=True)
+            register_model(
+                connection,
+                self.second.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
         embed_chunks(database, self.second, ALWAYS)
 
     def pipeline(self, **parts: Any) -> RetrievalPipeline:

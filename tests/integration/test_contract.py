@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from rag_resources.core.windows import WindowsConfig, windows_hash
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import embed_chunks
-from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.registry import build_embedder
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
-from rag_resources.store.windows import register_windows
 from tests.api_server import ApiServer, serving
 from tests.corpus import ALWAYS
 from tests.integration.test_api import COST, QUESTION, problem, url  # noqa: F401 - a fixture
@@ -29,10 +27,12 @@ def api(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServe
     with Database(url) as database:
         embedder = build_embedder("e5_small")
         with database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=True)
-            register_windows(connection, "e5_small", windows_hash=windows_hash(WindowsConfig()))
+            register_model(
+                connection,
+                embedder.info,
+                set(VectorKind),
+            )
         embed_chunks(database, embedder, ALWAYS)
-        embed_windows(database, embedder, WindowsConfig(), ALWAYS)
     folder: Path = tmp_path_factory.mktemp("contract")
     with serving(folder, url, FILES_URL=(folder / "files").as_uri()) as running:
         yield running

@@ -153,9 +153,7 @@ def test_what_serves_is_not_judged_by_a_disturbed_evaluation(stand: Stand) -> No
     promote_best(stand.database, NAMED, gate=LENIENT, name="una")
     disturbed(stand)
     with stand.database.snapshot() as connection:
-        assert "No se ha podido medir «una», que sirve" in str(
-            judge_serving(connection, LENIENT).fallen
-        )
+        assert "perturbada" in str(judge_serving(connection, LENIENT).fallen)
         reference = evaluation_of_serving(connection)
         assert reference
         assert reference.evaluation_id == promoted.evaluation_id
@@ -186,7 +184,7 @@ def test_a_batch_whose_questions_degraded_does_not_start_the_next_and_spends_not
     stand.ollama.inject(Fault.STATUS, path=EMBED)
     is_open, level, reason = look("r1")
     assert (is_open, level) == (False, 0)
-    assert "medición perturbada: 6 veces" in reason
+    assert "medición perturbada" in reason
     stand.ollama.heal()
     is_open, level, reason = look("r2")
     assert is_open

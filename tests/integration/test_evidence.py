@@ -55,13 +55,13 @@ STALE = {
     "chunk order": "UPDATE chunks SET topics = 'otros'",
     "chunks deleted": "DELETE FROM chunks",
     "chunks truncated": "TRUNCATE chunks CASCADE",
-    "vectors": "UPDATE chunk_embeddings SET embedding = contextual_embedding",
+    "vectors": "UPDATE vectors SET embedding = embedding + embedding",
     "vectors of the partition": (
-        "UPDATE chunk_embeddings_openai_hash SET embedding = contextual_embedding"
+        "UPDATE vectors_openai_hash_chunk SET embedding = embedding + embedding"
     ),
-    "vectors deleted": "DELETE FROM chunk_embeddings_openai_hash",
-    "vectors truncated": "TRUNCATE chunk_embeddings",
-    "partition truncated": "TRUNCATE chunk_embeddings_openai_hash",
+    "vectors deleted": "DELETE FROM vectors_openai_hash_chunk",
+    "vectors truncated": "TRUNCATE vectors",
+    "partition truncated": "TRUNCATE vectors_openai_hash_chunk",
     "words": "UPDATE lexeme_statistics SET document_count = document_count + 1",
     "corpus statistics": "UPDATE corpus_statistics SET average_lexeme_occurrences = 99",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
@@ -74,7 +74,7 @@ STALE = {
         "SELECT 'ana', 'Nueva ' || n, 'infinity' FROM generate_series(1, 20) AS n"
     ),
     "an index of the vectors": (
-        "CREATE INDEX ON chunk_embeddings_openai_hash USING hnsw "
+        "CREATE INDEX ON vectors_openai_hash_chunk USING hnsw "
         "((embedding::halfvec(32)) halfvec_cosine_ops)",
         "ha cambiado: el índice de los vectores",
     ),
@@ -111,7 +111,7 @@ SMALL_CHANGES = {
     "new month": "INSERT INTO notes (tenant_id, content, created_at) VALUES ('ana', 'x', now())",
     "moved": "UPDATE notes SET created_at = '2024-12-01' WHERE external_id = '50'",
     "its vectors": (
-        "DELETE FROM chunk_embeddings AS e USING chunks AS c, notes AS n "
+        "DELETE FROM vectors AS e USING chunks AS c, notes AS n "
         "WHERE c.id = e.chunk_id AND n.id = c.note_id AND n.external_id = '50'"
     ),
 }
@@ -218,8 +218,9 @@ def test_what_is_hidden_while_it_is_measured_is_found_out(
 ) -> None:
     """Both ends look the same; only the marks tell that the middle did not."""
     hide = (
-        "UPDATE chunk_embeddings "
-        "SET embedding = contextual_embedding, contextual_embedding = embedding"
+        "UPDATE vectors AS v SET embedding = o.embedding FROM vectors AS o "
+        "WHERE o.chunk_id = v.chunk_id AND o.kind <> v.kind "
+        "AND 'window' NOT IN (o.kind, v.kind)"
     )
 
     def swap(_: int) -> None:

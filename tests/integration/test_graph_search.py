@@ -104,7 +104,7 @@ def test_property_35_the_graph_alone_still_finds_what_the_question_names(
     corpus: GraphCorpus,
 ) -> None:
     for change in (
-        "TABLE chunk_embeddings_openai_hash RENAME TO away",
+        "TABLE vectors_openai_hash_chunk RENAME TO away",
         "FUNCTION lexeme_dimension RENAME TO away",  # Only the full text calls it.
     ):
         corpus.run(lambda c, change=change: c.execute(f"ALTER {change}"))

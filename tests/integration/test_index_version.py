@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -65,7 +66,9 @@ def index(database: Database) -> None:
     ]
     ingest(database, records, tenant="ana", source="diario")
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     embed_notes(database, embedder, ALWAYS)
     if chunk_window(database, ALWAYS, SMALL).notes:
         with database.transaction() as connection:
@@ -102,10 +105,10 @@ CHANGES = {
     "truncation": "TRUNCATE notes CASCADE",
     "chunk edit": "UPDATE chunks SET context = 'otro'",
     "chunk deletion": "DELETE FROM chunks WHERE chunk_index = 0",
-    "vector edit": "UPDATE chunk_embeddings SET contextual_embedding = embedding",
-    "vector deletion": "DELETE FROM chunk_embeddings",
-    "vector truncation": "TRUNCATE chunk_embeddings",
-    "note vector deletion": "DELETE FROM note_embeddings",
+    "vector edit": "UPDATE vectors SET embedding = embedding + embedding",
+    "vector deletion": "DELETE FROM vectors WHERE kind <> 'note'",
+    "vector truncation": "TRUNCATE vectors",
+    "note vector deletion": "DELETE FROM vectors WHERE kind = 'note'",
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE corpus_statistics SET chunk_count = 1",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
@@ -137,12 +140,8 @@ NO_CHANGES = {
         WHERE l.document_count <> excluded.document_count
     """,
     "queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'chunk', id, tenant_id FROM notes
-    """,
-    "windows queue": """
-        INSERT INTO pending_vectors (model, kind, note_id, tenant_id)
-        SELECT 'openai_hash', 'window', id, tenant_id FROM notes
+        INSERT INTO pending_vectors (model, note_id, tenant_id)
+        SELECT 'openai_hash', id, tenant_id FROM notes
     """,
     "locked rows": "SELECT * FROM notes FOR UPDATE",
     "another table": """

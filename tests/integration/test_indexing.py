@@ -1,7 +1,7 @@
 """Chunking and embedding: idempotent, atomic per note, safe beside other runs and kills."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.retrievers import RankedList, VectorKind
 from rag_resources.core.types import Chunk, ModelInfo, Note, NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
@@ -31,11 +31,6 @@ from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.languages.messages import restored
 from rag_resources.store import chunks as chunk_store
-from rag_resources.store.embeddings import (
-    ChunkText,
-    count_gaps,
-    write_chunk_vectors,
-)
 from rag_resources.store.models import fetch_model, model_contents, register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.search import (
@@ -47,8 +42,8 @@ from rag_resources.store.search import (
     search_parameters,
 )
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from rag_resources.store.verification import sample_embeddings
-from tests.corpus import only
+from rag_resources.store.vectors import Place, count_gaps, replace_vectors, sample_vectors
+from tests.corpus import KINDS, only
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
@@ -94,10 +89,11 @@ def delete(database: Database, note: UUID) -> None:
         connection.execute("DELETE FROM notes WHERE id = %s", (note,))
 
 
-def register(database: Database, *embedders: HashEmbedder, embeds_chunks: bool = True) -> None:
-    for embedder in embedders:
-        with database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=embeds_chunks)
+def register(
+    database: Database, embedder: HashEmbedder, kinds: Collection[VectorKind] = KINDS
+) -> None:
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, kinds)
 
 
 def fetch(database: Database, query: str, *parameters: object) -> list[Any]:
@@ -108,9 +104,8 @@ def fetch(database: Database, query: str, *parameters: object) -> list[Any]:
 TABLES = {
     "notes": "id",
     "chunks": "id",
-    "chunk_embeddings": "model, chunk_id",
-    "note_embeddings": "model, note_id",
-    "pending_vectors": "model, kind, note_id",
+    "vectors": "model, kind, chunk_id, note_id",
+    "pending_vectors": "model, note_id",
     "indexing_failures": "id",
 }
 
@@ -159,10 +154,10 @@ def assert_chunks_are(database: Database, config: ChunkingConfig) -> None:
 def assert_fully_embedded(database: Database, embedder: HashEmbedder) -> None:
     """Every chunk has the vectors of its own two texts."""
     with database.transaction() as connection:
-        gaps = count_gaps(connection, embedder.info, ALWAYS)
-        samples = sample_embeddings(connection, embedder.info.name, ALWAYS, per_month=10_000)
-    assert gaps.total == 0
-    assert 2 * gaps.chunks == len(samples)
+        gaps = {own.kind: own for own in count_gaps(connection, embedder.info, ALWAYS)}
+        samples = sample_vectors(connection, embedder.info.name, ALWAYS, per_month=10_000)
+    assert gaps["chunk"].total == gaps["contextual"].total == 0
+    assert 2 * gaps["chunk"].owners == len(samples)
     assert pending(database, embedder.info.name) == set()
     for sample in samples:
         (own,) = embedder.embed_queries([sample.text])
@@ -341,7 +336,11 @@ def test_refused_text_is_recorded_alone_and_done_after_the_fix(database: Databas
         ("embed_note", notes[4], "openai_hash", reason),
     }
     assert len(recorded) == len(refused) + 1
-    assert gaps.missing == len(refused)
+    assert {own.kind: own.missing for own in gaps} == {
+        "chunk": len(refused),
+        "contextual": len(refused),
+        "note": 1,
+    }
 
     again = index(database, embedder)
     assert (again[1].notes, again[1].vectors, again[2].notes) == (0, 0, 0)
@@ -631,18 +630,16 @@ def add_vectors(database: Database, info: ModelInfo, count: int) -> Vectors:
         ).fetchall()
         values = np.random.default_rng(7).normal(size=(count, info.dimension))
         vectors = (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float32)
-        texts = [
-            ChunkText(row.id, row.note_id, "", "", f"s{i}".encode(), f"s{i}".encode())
-            for i, row in enumerate(rows)
-        ]
+        places = {row.id: (Place(None, f"s{i}".encode()),) for i, row in enumerate(rows)}
         known = {f"s{i}".encode(): HalfVector(vector) for i, vector in enumerate(vectors)}
-        write_chunk_vectors(connection, info.name, texts, known)
+        for kind in (VectorKind.CHUNK, VectorKind.CONTEXTUAL):
+            replace_vectors(connection, info.name, kind, places, known)
     return vectors
 
 
 INDEXES = [
-    "chunk_embeddings_openai_hash_embedding_hnsw",
-    "chunk_embeddings_openai_hash_contextual_embedding_hnsw",
+    "vectors_openai_hash_chunk_hnsw",
+    "vectors_openai_hash_contextual_hnsw",
 ]
 
 
@@ -678,12 +675,11 @@ def test_index_of_an_interrupted_build_is_replaced(database: Database) -> None:
     build = statement(
         "build_vector_index",
         index=sql.Identifier(INDEXES[0]),
-        table=sql.Identifier("chunk_embeddings_openai_hash"),
-        column=sql.Identifier("embedding"),
+        table=sql.Identifier("vectors_openai_hash_chunk"),
         dimension=sql.Literal(32),
     )
     with database.transaction() as blocking:
-        blocking.execute("DELETE FROM chunk_embeddings")
+        blocking.execute("DELETE FROM vectors WHERE kind <> 'note'")
         with database.autocommit() as connection:
             connection.execute("SET statement_timeout = 300")
             with pytest.raises(psycopg.errors.QueryCanceled):
@@ -734,4 +730,4 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
             assert scores == sorted(scores, reverse=True)
     assert np.mean(recalls) >= 0.95
     with database.transaction() as connection:
-        assert model_contents(connection, "openai_hash").chunk_vectors == 3000
+        assert model_contents(connection, "openai_hash").count(VectorKind.CHUNK) == 3000

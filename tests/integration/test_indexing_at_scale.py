@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunk_window
@@ -28,8 +29,8 @@ ALWAYS = TimeWindow(NOON - timedelta(days=1), NOON + timedelta(days=1))
 MORNING, AFTERNOON = TimeWindow(ALWAYS.start, NOON), TimeWindow(NOON, ALWAYS.end)
 MODEL = HashEmbedder()
 INDEXES = [
-    "chunk_embeddings_openai_hash_embedding_hnsw",
-    "chunk_embeddings_openai_hash_contextual_embedding_hnsw",
+    "vectors_openai_hash_chunk_hnsw",
+    "vectors_openai_hash_contextual_hnsw",
 ]
 
 
@@ -42,7 +43,9 @@ def add_notes(database: Database, count: int, created_at: datetime) -> None:
 
 def index(database: Database, window: TimeWindow) -> None:
     with database.transaction() as connection:
-        register_model(connection, MODEL.info, embeds_chunks=True)
+        register_model(
+            connection, MODEL.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     chunk_window(database, window, ChunkingConfig())
     embed_chunks(database, MODEL, window)
 

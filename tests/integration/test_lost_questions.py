@@ -17,6 +17,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import attribute_losses, compare_evaluations
@@ -62,7 +63,11 @@ class Store:
         chunk_window(self.database, ALWAYS, ChunkingConfig())
         for embedder in self.embedders.values():
             with self.database.transaction() as connection:
-                register_model(connection, embedder.info, embeds_chunks=True)
+                register_model(
+                    connection,
+                    embedder.info,
+                    {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+                )
             embed_chunks(self.database, embedder, ALWAYS)
             embed_notes(self.database, embedder, ALWAYS)
 

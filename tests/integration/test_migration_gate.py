@@ -14,12 +14,13 @@ from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, St
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.migration_gate import ALPHA, BatchVerdict, Pair, VectorState
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
-from rag_resources.indexing.verify import verify_embeddings
+from rag_resources.indexing.verify import verify_vectors
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -33,8 +34,7 @@ from rag_resources.store.migration import (
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
-from rag_resources.store.queues import NoteQueue, is_empty
-from rag_resources.store.verification import sample_embeddings
+from rag_resources.store.vectors import is_empty, sample_vectors
 from tests.embedders import HashEmbedder
 from tests.stored_evaluations import unmeasured_context
 
@@ -71,7 +71,11 @@ def store(
 def serve(database: Database, name: str, config: RetrievalConfig = CONFIG) -> None:
     """Promote a configuration on its latest evaluation."""
     with database.transaction() as connection:
-        register_model(connection, HashEmbedder().info, embeds_chunks=True)
+        register_model(
+            connection,
+            HashEmbedder().info,
+            {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+        )
         evaluation = latest_evaluation(connection, name)
         assert evaluation
         promote(connection, evaluation, config, run_id=None)
@@ -212,12 +216,14 @@ def test_vectors_are_current_when_no_note_of_the_months_waits(database: Database
         source="diario",
     )
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     chunk_window(database, january, ChunkingConfig())
 
     def current(model: str, window: TimeWindow) -> bool:
         with database.transaction() as connection:
-            return is_empty(connection, model, window, queue=NoteQueue.EMBEDDINGS)
+            return is_empty(connection, model, window)
 
     assert not current("openai_hash", january)
     assert current("openai_hash", february)
@@ -247,29 +253,29 @@ def write_notes(database: Database, *models: HashEmbedder) -> None:
     )
     with database.transaction() as connection:
         for embedder in models:
-            register_model(connection, embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
     for month in (JANUARY, FEBRUARY):
         chunk_window(database, month, ChunkingConfig())
 
 
 def rewrite_vectors(database: Database, model: str, change: Callable[[Vectors], Vectors]) -> None:
-    """Replace the vectors of a model in the store, each of its two columns by itself."""
+    """Replace the vectors of a model in the store, each of its two kinds by itself."""
     with database.transaction() as connection:
-        rows = connection.execute(
-            "SELECT chunk_id, embedding, contextual_embedding FROM chunk_embeddings "
-            "WHERE model = %s ORDER BY chunk_id",
-            [model],
-        ).fetchall()
-        columns = [
-            change(np.stack([row[column].to_numpy().astype(np.float32) for row in rows]))
-            for column in (1, 2)
-        ]
-        for (key, *_), own, contextual in zip(rows, *columns, strict=True):
-            connection.execute(
-                "UPDATE chunk_embeddings SET embedding = %s, contextual_embedding = %s "
-                "WHERE model = %s AND chunk_id = %s",
-                [HalfVector(own), HalfVector(contextual), model, key],
-            )
+        for kind in ("chunk", "contextual"):
+            table = f"vectors_{model}_{kind}"
+            rows = connection.execute(
+                f"SELECT chunk_id, embedding FROM {table} ORDER BY chunk_id"
+            ).fetchall()
+            vectors = change(np.stack([r.embedding.to_numpy().astype(np.float32) for r in rows]))
+            for row, vector in zip(rows, vectors, strict=True):
+                connection.execute(
+                    f"UPDATE {table} SET embedding = %s WHERE chunk_id = %s",
+                    [HalfVector(vector), row.chunk_id],
+                )
 
 
 def normalised(vectors: Vectors) -> Vectors:
@@ -305,22 +311,22 @@ def test_vectors_of_no_use_are_stopped_in_the_first_batch(database: Database, ki
     embedder = HashEmbedder(dimension=64)
     write_notes(database, embedder)
     embed_chunks(database, embedder, FEBRUARY)
-    good = verify_embeddings(database, embedder, FEBRUARY)
+    good = verify_vectors(database, embedder, FEBRUARY)
     assert record(database, GOOD, "good", vectors=good).is_open
     assert good.sampled == 8
     with database.transaction() as connection:
-        own = sample_embeddings(connection, embedder.info.name, FEBRUARY, per_month=100)
+        own = sample_vectors(connection, embedder.info.name, FEBRUARY, per_month=100)
     assert len(own) == 24
 
     kept: list[Vectors] = []
     rewrite_vectors(database, embedder.info.name, lambda all_: kept.append(all_) or all_)
     for seed in range(20):
         rewrite_vectors(database, embedder.info.name, spoiler(kind, kept, seed))
-        vectors = verify_embeddings(database, embedder, FEBRUARY)
+        vectors = verify_vectors(database, embedder, FEBRUARY)
         assert vectors.wrong_norms == 0
         verdict = record(database, GOOD, f"run {seed}", vectors=vectors)
         assert (verdict.is_open, verdict.level) == (False, 0)
-    assert verify_embeddings(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
+    assert verify_vectors(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
 
 
 def test_a_pair_is_asked_about_the_notes_that_are_migrated(database: Database) -> None:

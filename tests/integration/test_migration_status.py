@@ -12,6 +12,7 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
@@ -86,7 +87,9 @@ def write_notes(database: Database, *months: str) -> None:
 def register(database: Database, embedder: HashEmbedder | None = None) -> HashEmbedder:
     embedder = embedder or HashEmbedder()
     with database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=True)
+        register_model(
+            connection, embedder.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     return embedder
 
 
@@ -186,8 +189,8 @@ def test_pace_and_time_left_come_from_the_work_itself(database: Database) -> Non
     assert status.ready_at > status.read_at
     execute(database, "UPDATE embedding_work SET finished_at = started_at + interval '2 seconds'")
     with database.transaction() as connection:
-        done = connection.execute("SELECT model, notes, chunks FROM embedding_work").fetchall()
-    assert done == [(MODEL, 24, 24)]
+        done = connection.execute("SELECT model, notes, vectors FROM embedding_work").fetchall()
+    assert done == [(MODEL, 24, 48)]
     assert read(database).vectors_per_minute == {MODEL: pytest.approx(60 * 48 / 2)}
 
 

@@ -16,6 +16,7 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
@@ -143,8 +144,12 @@ def application(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     ingest(database, records, tenant="ana", source=SOURCE)
     chunk_window(database, ALWAYS, SMALL)
     with database.transaction() as connection:
-        register_model(connection, EMBEDDERS[OLD].info, embeds_chunks=True)
-        register_model(connection, EMBEDDERS[NEW].info, embeds_chunks=False)
+        register_model(
+            connection,
+            EMBEDDERS[OLD].info,
+            {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+        )
+        register_model(connection, EMBEDDERS[NEW].info, {VectorKind.NOTE})
         refresh_statistics(connection)
         write_golden(connection, questions(), replace=True)
     embed_chunks(database, EMBEDDERS[OLD], ALWAYS)
@@ -193,7 +198,9 @@ def test_a_model_migration_is_not_noticed_by_whoever_asks(
     with asking(application) as client:
         assert client.hear() == {OLD}
         with database.transaction() as connection:
-            register_model(connection, new.info, embeds_chunks=True)
+            register_model(
+                connection, new.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+            )
         for start, end in reversed(list(itertools.pairwise(MONTHS))):
             assert embed_chunks(database, new, TimeWindow(start, end)).notes == NOTES_A_MONTH
             assert client.hear() == {OLD}
@@ -209,7 +216,7 @@ def test_a_model_migration_is_not_noticed_by_whoever_asks(
         assert_kept(application, reasons=1)
 
         gone = retire(database, without(application, OLD).settings, OLD)
-        assert gone.chunk_vectors >= len(WORDS)
+        assert gone.count(VectorKind.CHUNK) >= len(WORDS)
         assert client.hear() == {NEW}
     assert client.cached == set(itertools.product(EMBEDDERS, [True, False]))
 

@@ -21,6 +21,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
@@ -47,7 +48,7 @@ TEXTS = (
     "La gotera del baño sigue ahí. Hay que llamar otra vez al fontanero, que no contesta.",
 )
 QUESTION = "¿Quién llama al fontanero por la gotera?"
-TABLES = ("chunk_embeddings", "note_embeddings", "pending_vectors", "indexing_failures")
+TABLES = ("vectors", "pending_vectors", "indexing_failures")
 
 
 def config(model: str, **changes: Any) -> RetrievalConfig:
@@ -73,7 +74,11 @@ def corpus(database: Database) -> Corpus:
     made.fill([Draft(text) for text in TEXTS])
     for embedder in EMBEDDERS.values():
         with database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
         embed_chunks(database, embedder, ALWAYS)
         embed_notes(database, embedder, ALWAYS)
         ensure_vector_indexes(database, embedder.info, min_rows=1)
@@ -116,14 +121,9 @@ def contents(corpus: Corpus, model: str) -> list[Any]:
 def partitions(corpus: Corpus) -> set[str]:
     """The names of the models with partitions, from the catalogue."""
     rows = corpus.fetch(
-        "SELECT inhrelid::regclass::text FROM pg_inherits "
-        "WHERE inhparent IN ('chunk_embeddings'::regclass, 'note_embeddings'::regclass)"
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'vectors'::regclass"
     )
-    names = [row[0].removeprefix("chunk_embeddings_") for row in rows]
-    assert sorted(n for n in names if not n.startswith("note_embeddings_")) == sorted(
-        n.removeprefix("note_embeddings_") for n in names if n.startswith("note_embeddings_")
-    )
-    return {name for name in names if not name.startswith("note_embeddings_")}
+    return {row[0].removeprefix("vectors_") for row in rows}
 
 
 def states(corpus: Corpus) -> dict[str, str | None]:
@@ -148,8 +148,8 @@ def serve(corpus: Corpus, model: str) -> None:
 def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings: Settings) -> None:
     """Vectors, indexes, queue and failures; the other models find what they found."""
     corpus.fetch(
-        "INSERT INTO pending_vectors (model, kind, note_id) "
-        "SELECT 'openai_old', 'chunk', id FROM notes RETURNING 1"
+        "INSERT INTO pending_vectors (model, note_id) "
+        "SELECT 'openai_old', id FROM notes RETURNING 1"
     )
     corpus.fetch(
         "INSERT INTO indexing_failures (stage, note_id, model, error) "
@@ -162,10 +162,11 @@ def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings:
 
     gone = retire(corpus.database, settings, "openai_old")
 
-    assert (gone.chunk_vectors, gone.note_vectors) == (len(others[0][0]), len(TEXTS))
+    assert sum(gone.vectors.values()) == len(others[0][0])
+    assert gone.count(VectorKind.NOTE) == len(TEXTS)
     assert (gone.pending, gone.failures, gone.retired) == (3, 3, False)
     assert gone.size > 0
-    assert contents(corpus, "openai_old") == [[], [], [], []]
+    assert contents(corpus, "openai_old") == [[], [], []]
     assert partitions(corpus) == {"openai_new", "openai_hash"}
     assert (
         corpus.fetch("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%%openai_old%%'") == []
@@ -183,7 +184,7 @@ def test_twice_is_as_once(corpus: Corpus, settings: Settings) -> None:
         corpus.database, "openai_old"
     )
     again = contents_of(corpus.database, "openai_old")
-    assert (again.chunk_vectors, again.note_vectors, again.size, again.retired) == (0, 0, 0, True)
+    assert (again.vectors, again.size, again.retired) == ({}, 0, True)
 
 
 # --- Refused, while anything points at it -------------------------------------------------------
@@ -283,17 +284,19 @@ def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: 
     retire(corpus.database, settings, "openai_old")
     other = HashEmbedder("openai_old", 28)
     with corpus.database.transaction() as connection:
-        register_model(connection, other.info, embeds_chunks=True)
+        register_model(
+            connection, other.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
         assert fetch_model(connection, "openai_old") == other.info.__class__(
             "openai_old", 28, "test", "1", 0.0, 0
         )
     assert states(corpus)["openai_old"] == "building"
-    assert len(contents(corpus, "openai_old")[2]) == len(TEXTS)
+    assert len(contents(corpus, "openai_old")[1]) == len(TEXTS)
 
     embed_chunks(corpus.database, other, ALWAYS)
     embed_notes(corpus.database, other, ALWAYS)
     assert len(contents(corpus, "openai_old")[0]) == len(vectors)
-    assert contents(corpus, "openai_old")[2:] == [[], []]
+    assert contents(corpus, "openai_old")[1:] == [[], []]
 
 
 # --- Whoever is at work meanwhile ---------------------------------------------------------------
@@ -303,7 +306,7 @@ def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: 
 def reader(database_url: str) -> Iterator[psycopg.Connection[Any]]:
     """Somebody who reads the vectors of all models, in a transaction that stays open."""
     with psycopg.connect(database_url) as connection:
-        connection.execute("SELECT count(*) FROM chunk_embeddings")
+        connection.execute("SELECT count(*) FROM vectors")
         yield connection
         connection.rollback()
 
@@ -311,7 +314,7 @@ def reader(database_url: str) -> Iterator[psycopg.Connection[Any]]:
 def retiring_backends(corpus: Corpus) -> list[Any]:
     """The sessions that wait for the table of the vectors."""
     return corpus.fetch(
-        "SELECT l.pid FROM pg_locks AS l WHERE l.relation = 'chunk_embeddings'::regclass "
+        "SELECT l.pid FROM pg_locks AS l WHERE l.relation = 'vectors'::regclass "
         "AND l.mode = 'AccessExclusiveLock' AND NOT l.granted"
     )
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from rag_resources.application.vectors import EMBEDDINGS, ChunkVectors
+from rag_resources.application.indexing import Indexing
 from rag_resources.core.types import UNMEASURED, NoteRecord, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.scale import cosine_range
@@ -70,7 +70,7 @@ def test_two_models_of_different_squeeze_score_alike() -> None:
 
 def test_the_scale_is_stored_when_there_are_notes_and_stays(database: Database) -> None:
     model = Squeezed(0.8)
-    vectors = ChunkVectors(database, Settings(), lambda _: model, EMBEDDINGS)
+    vectors = Indexing(database, Settings(), lambda _: model)
 
     def stored() -> tuple[float, float]:
         vectors.register(model.info.name)

@@ -12,7 +12,7 @@ from rag_resources.indexing.purge import PurgeReport, purge
 from tests.corpus import Corpus, Draft
 
 GRACE_HOURS = 24
-DERIVED = ("chunks", "note_embeddings", "pending_vectors", "indexing_failures")
+DERIVED = ("chunks", "vectors_openai_hash_note", "pending_vectors", "indexing_failures")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_what_expired_before_the_grace_goes_whole(corpus: Corpus) -> None:
     for table in DERIVED:
         assert notes_in(corpus, table) <= set(ids[4:]), table
     assert notes_in(corpus, "chunks") == set(ids[4:])
-    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    orphans = "SELECT FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert corpus.fetch(orphans) == []
     words = {row.lexeme for row in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
     assert not {word for word in words if word.startswith(("secret", "sotan", "sótan"))}

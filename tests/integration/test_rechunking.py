@@ -48,9 +48,9 @@ def rows(corpus: Corpus, notes: list[UUID], *, versions: bool = True) -> dict[st
             notes,
         ),
         "vectors": corpus.fetch(
-            f"SELECT {version}, t.chunk_id, t.embedding::text, t.contextual_embedding::text"
-            " FROM chunk_embeddings AS t JOIN chunks AS c ON c.id = t.chunk_id"
-            " WHERE c.note_id = ANY(%s) ORDER BY t.chunk_id",
+            f"SELECT {version}, t.chunk_id, t.kind, t.embedding::text"
+            " FROM vectors AS t JOIN chunks AS c ON c.id = t.chunk_id"
+            " WHERE c.note_id = ANY(%s) ORDER BY t.chunk_id, t.kind",
             notes,
         ),
     }
@@ -105,7 +105,10 @@ def test_a_new_title_changes_contexts_only(corpus: Corpus) -> None:
     assert all("Viajes" in text for text in corpus.embedder.texts)
     after = rows(corpus, long)
     assert [row.id for row in after["chunks"]] == [row.id for row in before["chunks"]]
-    vectors = [{r.chunk_id: r.embedding for r in found["vectors"]} for found in (before, after)]
+    vectors = [
+        {r.chunk_id: r.embedding for r in found["vectors"] if r.kind == "chunk"}
+        for found in (before, after)
+    ]
     assert vectors[0] == vectors[1]
 
 

@@ -41,8 +41,8 @@ def notes(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO embedding_models"
-            " (name, dimension, provider, digest, similarity_threshold, created_at)"
-            " VALUES (%s, 3, 'p', 'd', 0, %s)",
+            " (name, dimension, provider, digest, similarity_threshold, created_at, kinds)"
+            " VALUES (%s, 3, 'p', 'd', 0, %s, '{chunk}')",
             (CONFIG.model, DAY),
         )
 

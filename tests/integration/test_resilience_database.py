@@ -37,7 +37,7 @@ from tests.waiting import wait_until
 GENEROUS_MS = 15_000
 """Far more than any deadline here."""
 WORDS = "lexeme_statistics"
-VECTORS = f"chunk_embeddings_{MODEL}"
+VECTORS = f"vectors_{MODEL}_chunk"
 NOTHING = (_("No results could be retrieved. Please try again."),)
 UNREACHABLE = (_("Connection error. Please try again later."),)
 

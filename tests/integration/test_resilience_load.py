@@ -37,7 +37,7 @@ GENEROUS_MS = 10 * DEADLINE_MS
 """A busy machine may add what it likes; what is left waiting for ever does not come under this."""
 ENDLESS_S = 60.0
 WORDS = "lexeme_statistics"
-VECTORS = f"chunk_embeddings_{MODEL}"
+VECTORS = f"vectors_{MODEL}_chunk"
 QUESTIONS = ("ascensor", "¿Quién tiene fiebre?", "mermelada de naranja", "la escalera del padre")
 
 

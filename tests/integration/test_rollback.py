@@ -27,6 +27,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
@@ -115,7 +116,7 @@ def written(corpus: Corpus) -> list[Any]:
     tables = {
         "notes": "id",
         "chunks": "id",
-        "chunk_embeddings": "chunk_id",
+        "vectors": "chunk_id, note_id, kind, position",
         "pending_vectors": "note_id",
         "lexeme_statistics": "lexeme",
         "corpus_statistics": "tenant_id",
@@ -220,8 +221,7 @@ def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
     (pending, edited, expired, blank, failed) = corpus.fetch("SELECT id FROM notes ORDER BY id")
     for statement, row in (
         (
-            "INSERT INTO pending_vectors SELECT 'openai_hash', 'chunk', id"
-            " FROM notes WHERE id = %s",
+            "INSERT INTO pending_vectors SELECT 'openai_hash', id FROM notes WHERE id = %s",
             pending,
         ),
         ("UPDATE notes SET content = content || ' Más.' WHERE id = %s", edited),
@@ -245,7 +245,7 @@ def test_without_every_whole_note_vector_nothing_is_changed(corpus: Corpus) -> N
     """It says how many are missing and what to run; blank and expired notes need none."""
     migrated(corpus, 6)
     with corpus.database.transaction() as connection:
-        connection.execute("DELETE FROM note_embeddings")
+        connection.execute("DELETE FROM vectors WHERE kind = 'note'")
         connection.execute("UPDATE notes SET content = ' ' WHERE external_id = '0'")
         connection.execute("UPDATE notes SET expires_at = now() WHERE external_id = '1'")
     before = written(corpus)
@@ -315,8 +315,8 @@ def queue_halfway(corpus: Corpus) -> None:
     """Let the note in the middle wait for vectors."""
     with corpus.database.transaction() as connection:
         connection.execute(
-            "INSERT INTO pending_vectors (model, kind, note_id) "
-            f"SELECT 'openai_hash', 'chunk', id FROM notes WHERE id = {HALFWAY}"
+            "INSERT INTO pending_vectors (model, note_id) "
+            f"SELECT 'openai_hash', id FROM notes WHERE id = {HALFWAY}"
         )
 
 
@@ -512,12 +512,12 @@ def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
             "UPDATE embedding_models SET retired_at = now() WHERE name = 'otro_modelo'",
             "embeddings/",
         ),
-        ("DELETE FROM chunk_embeddings WHERE model = 'otro_modelo'", "embeddings/otro_modelo"),
+        ("DELETE FROM vectors WHERE model = 'otro_modelo'", "embeddings/otro_modelo"),
         (
             "SET LOCAL session_replication_role = replica; UPDATE promotions SET config = "
             """jsonb_set(config, '{retrievers,windows}', '{"weight": 0.5}') """
             "WHERE configuration = 'antigua'",
-            "windows/otro_modelo",
+            "embeddings/otro_modelo",
         ),
     ],
     ids=["retired", "no_vectors", "no_windows"],
@@ -525,7 +525,9 @@ def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
 def test_one_that_cannot_serve_any_more_is_refused(corpus: Corpus, loss: str, said: str) -> None:
     other = HashEmbedder("otro_modelo", dimension=16)
     with corpus.database.transaction() as connection:
-        register_model(connection, other.info, embeds_chunks=True)
+        register_model(
+            connection, other.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     migrated(corpus, 2)
     embed_chunks(corpus.database, other, ALWAYS)
     old = NamedConfiguration(
@@ -543,7 +545,9 @@ def test_back_to_the_previous_model_and_forth(corpus: Corpus) -> None:
     """The pointer moves with its model; a person moves it on again by name."""
     other = HashEmbedder("otro_modelo", dimension=16)
     with corpus.database.transaction() as connection:
-        register_model(connection, other.info, embeds_chunks=True)
+        register_model(
+            connection, other.info, {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE}
+        )
     migrated(corpus, 2)
     embed_chunks(corpus.database, other, ALWAYS)
     new = NamedConfiguration(

@@ -134,9 +134,7 @@ def test_every_table_is_isolated_or_nobodys(corpus: Corpus, database_url: str) -
     """Partitions too; whoever adds a table to the schema has to decide."""
     with psycopg.connect(database_url) as connection:
         found = tables(connection)
-    assert {"chunk_embeddings_openai_hash", "chunk_windows_openai_hash"} <= {
-        row[0] for row in found
-    }
+    assert {"vectors_openai_hash_chunk", "vectors_openai_hash_window"} <= {row[0] for row in found}
     open_tables = {name for name, has_tenant, has_policy, forced, _ in found if not has_tenant}
     assert open_tables == set(NOBODYS)
     assert [
@@ -214,7 +212,7 @@ LEAKS = {
     "a cast": "SELECT * FROM notes WHERE content::integer = 1",
     "a division": "SELECT * FROM notes WHERE 1 / strpos(content, 'qq') = 1",
     "a cast of words": "SELECT * FROM chunks WHERE tsv::text::integer = 1",
-    "a partition": "SELECT * FROM chunk_windows_openai_hash WHERE embedding::text::integer = 1",
+    "a partition": "SELECT * FROM vectors_openai_hash_window WHERE embedding::text::integer = 1",
 }
 
 
@@ -316,7 +314,7 @@ def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     with corpus.database.transaction() as connection:
         dimension = corpus.embedder.info.dimension
         connection.execute(
-            "CREATE INDEX tested_hnsw ON chunk_embeddings_openai_hash USING hnsw"
+            "CREATE INDEX tested_hnsw ON vectors_openai_hash_chunk USING hnsw"
             f" ((embedding::halfvec({dimension})) halfvec_cosine_ops)"
         )
     reader = corpus.database.as_(Access.READER)
@@ -329,7 +327,7 @@ def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     assert "tested_hnsw" in plan(
         reader,
         database_url,
-        f"SELECT chunk_id FROM chunk_embeddings_openai_hash"
+        f"SELECT chunk_id FROM vectors_openai_hash_chunk"
         f" ORDER BY embedding::halfvec({dimension}) <=> '{vector}'::halfvec({dimension}) LIMIT 5",
     )
 

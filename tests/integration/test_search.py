@@ -11,7 +11,7 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
 from rag_resources.core.fusion_config import FusionConfig
-from rag_resources.core.retrievers import RankedList
+from rag_resources.core.retrievers import RankedList, VectorKind
 from rag_resources.core.types import NoteRecord, ScoredChunk, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
@@ -55,7 +55,11 @@ class Corpus:
         self.embedder = HashEmbedder()
         self._count = 0
         with database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
+            register_model(
+                connection,
+                self.embedder.info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
 
     def add(self, *texts: str, tenant: str = "ana", title: str = "") -> list[UUID]:
         """Notes that are not chunked; their provisional chunks have no vectors."""
@@ -151,13 +155,13 @@ def assert_ranked(
     assert order == sorted(order)
 
 
-def cosines(corpus: Corpus, query: str, table: str, column: str = "embedding") -> dict[UUID, float]:
-    """Exact cosines of a question with every stored vector."""
-    key = "note_id" if table.startswith("note") else "chunk_id"
+def cosines(corpus: Corpus, query: str, kind: str) -> dict[UUID, float]:
+    """Exact cosines of a question with every stored vector of a kind."""
     (vector,) = corpus.embedder.embed_queries([query])
     own = vector.astype(np.float16).astype(np.float64)
     result = {}
-    for row in corpus.fetch(f"SELECT {key} AS id, {column} AS vector FROM {table}"):
+    columns = "coalesce(chunk_id, note_id) AS id, embedding AS vector"
+    for row in corpus.fetch(f"SELECT {columns} FROM vectors WHERE kind = %s", kind):
         other = row.vector.to_numpy().astype(np.float64)
         cosine = float(own @ other / np.linalg.norm(own) / np.linalg.norm(other))
         result[row.id] = min(1.0, max(0.0, cosine))
@@ -175,12 +179,9 @@ def test_vector_lists_are_exact_cosines(corpus: Corpus, query: str) -> None:
 
     found = corpus.lists(query, pool=100)
 
-    table = "chunk_embeddings"
-    assert_ranked(found[RankedList.SEMANTIC], cosines(corpus, query, table))
-    assert_ranked(
-        found[RankedList.CONTEXTUAL], cosines(corpus, query, table, "contextual_embedding")
-    )
-    assert_ranked(found[RankedList.NOTES], cosines(corpus, query, "note_embeddings"))
+    assert_ranked(found[RankedList.SEMANTIC], cosines(corpus, query, "chunk"))
+    assert_ranked(found[RankedList.CONTEXTUAL], cosines(corpus, query, "contextual"))
+    assert_ranked(found[RankedList.NOTES], cosines(corpus, query, "note"))
 
 
 def bm25(corpus: Corpus, query: str) -> dict[UUID, float]:
@@ -369,7 +370,7 @@ def test_note_that_is_not_chunked_is_found_by_its_provisional_chunk(corpus: Corp
     """So is an edited note: its former chunks are not seen, and keep their vectors."""
     text = "El ascensor no funciona. Hoy tampoco funciona el ascensor de la otra escalera."
     chunked, edited = corpus.index(text, text + " Ni el lunes.")
-    former = corpus.fetch("SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
+    former = corpus.fetch("SELECT chunk_id FROM vectors WHERE kind = 'chunk' ORDER BY 1")
     corpus.fetch(
         "UPDATE notes SET content = content || ' Martes.' WHERE id = %s RETURNING 1", edited
     )
@@ -389,7 +390,7 @@ def test_note_that_is_not_chunked_is_found_by_its_provisional_chunk(corpus: Corp
     contents = {result.note_id: result.content for result in results}
     assert contents[edited].endswith("Ni el lunes. Martes.")
     assert contents[fresh] == text
-    assert set(former) <= set(corpus.fetch("SELECT chunk_id FROM chunk_embeddings"))
+    assert set(former) <= set(corpus.fetch("SELECT chunk_id FROM vectors WHERE kind = 'chunk'"))
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])

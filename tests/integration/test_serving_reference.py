@@ -11,6 +11,7 @@ from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import golden_hash
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Database
 from rag_resources.serving.promotion import judge_serving, promote_best
 from rag_resources.store.evaluations import fetch_evaluation
@@ -36,7 +37,11 @@ FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def model(database: Database) -> None:
     with database.transaction() as connection:
-        register_model(connection, HashEmbedder().info, embeds_chunks=True)
+        register_model(
+            connection,
+            HashEmbedder().info,
+            {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+        )
         connection.execute("UPDATE embedding_models SET created_at = %s", (FIRST,))
 
 

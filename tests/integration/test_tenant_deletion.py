@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import ModelInfo
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import own_tables
@@ -60,7 +61,7 @@ def corpus(database: Database) -> Corpus:
     made.cut()
     with database.transaction() as connection:
         info = ModelInfo(MODEL, 3, "test", "1", 0.0, 512)
-        register_model(connection, info, embeds_chunks=False)
+        register_model(connection, info, {VectorKind.NOTE})
     return made
 
 

@@ -76,7 +76,7 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
     done = rag("tenant", "promote", "ana", "--json")
     assert (done.code, done.err) == (0, "")
     built = own(corpus)
-    assert len(built) == 3
+    assert len(built) == 4
     assert done.json["ownIndexes"] is True
     assert rag("tenant", "promote", "ana").out == (
         _("Tenant {name} has vector indexes of its own; {count} were built now.").format(

@@ -44,7 +44,7 @@ def rag(
             upsert_notes(connection, [note], tenant=tenant, source="notes")
         connection.execute(
             "INSERT INTO embedding_models (name, dimension, provider, digest,"
-            " similarity_threshold, created_at) VALUES (%s, 3, 'p', 'd', 0, %s)",
+            " similarity_threshold, created_at, kinds) VALUES (%s, 3, 'p', 'd', 0, %s, '{chunk}')",
             [MODEL, DAY],
         )
 

@@ -9,6 +9,7 @@ from rag_resources.application import Switch, open_application
 from rag_resources.application.chosen import Chosen
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import ProviderUnavailableError
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import load_settings
@@ -28,7 +29,11 @@ def test_the_models_of_what_serves_are_loaded(
     with open_application(load_settings()) as application:
         application.warm_up()
         with database.transaction() as connection:
-            register_model(connection, HashEmbedder("use_multilingual").info, embeds_chunks=True)
+            register_model(
+                connection,
+                HashEmbedder("use_multilingual").info,
+                {VectorKind.CHUNK, VectorKind.CONTEXTUAL, VectorKind.NOTE},
+            )
             promote_back(connection, "otra", other, evaluation_id=None, run_id=None, reason="x")
         application.warm_up()
     assert loaded == ["e5_small", "use_multilingual"]

@@ -13,15 +13,16 @@ from rag_resources.core.configuration import (
     parse_retrieval,
 )
 from rag_resources.core.migration_gate import VectorState
-from rag_resources.core.retrievers import RankedList, RetrieverName
-from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
+from rag_resources.core.retrievers import RankedList, RetrieverName, VectorKind
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.embedding_queue import EmbedReport
-from rag_resources.indexing.verify import verify_windows
-from rag_resources.indexing.windows import embed_windows
+from rag_resources.indexing.verify import verify_vectors
+from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
-from rag_resources.store.progress import index_is_current, read_progress
-from rag_resources.store.queues import NoteQueue, is_empty
+from rag_resources.store.progress import index_is_current
 from rag_resources.store.search import (
     WINDOWS_PER_CHUNK,
     EmbeddedQuery,
@@ -29,11 +30,8 @@ from rag_resources.store.search import (
     read_facts,
     search,
 )
-from rag_resources.store.vector_indexes import ensure_window_indexes
-from rag_resources.store.windows import (
-    count_window_gaps,
-    register_windows,
-)
+from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vectors import VectorGaps, count_gaps, is_empty
 from tests.corpus import ALWAYS, Corpus, Draft, only
 
 PAIRS = WindowsConfig(sentences=2, stride=1)
@@ -42,7 +40,8 @@ CAT = "La gata duerme en la cocina. Come sardinas del mercado. Luego toma el sol
 LIFT = "El ascensor no funciona. La junta votó arreglarlo. Costará novecientos euros."
 WALK = "El médico recomienda caminar. Media hora cada día basta. Mejor por la playa."
 NOTES = [Draft(CAT, "La gata"), Draft(LIFT, "El ascensor"), Draft(WALK, "")]
-WAITING = "SELECT note_id FROM pending_vectors WHERE kind = 'window'"
+NOBODY = UUID(int=0)
+KINDS_CUT = (VectorKind.CHUNK, VectorKind.WINDOW)
 
 
 class Windowed(Corpus):
@@ -58,26 +57,31 @@ class Windowed(Corpus):
         """Have the chunks cut in a way."""
         self.config = config
         with self.database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
-            register_windows(connection, self.embedder.info.name, windows_hash=windows_hash(config))
+            register_model(connection, self.embedder.info, KINDS_CUT, windows=config)
 
     def cut(self) -> EmbedReport:
         """Make the windows that are missing, with the texts remembered so far forgotten."""
         self.embedder.texts.clear()
-        return embed_windows(self.database, self.embedder, self.config, ALWAYS)
+        return embed_chunks(self.database, self.embedder, ALWAYS, windows=self.config)
+
+    def chunk(self) -> None:
+        """Chunk the notes that changed."""
+        chunk_window(self.database, ALWAYS, LONG)
+        with self.database.transaction() as connection:
+            refresh_statistics(connection)
 
     def stored(self) -> set[tuple[str, str]]:
         """The windows there are: the title of their note, their own text."""
         rows = self.fetch(
             "SELECT n.title, substr(c.content, w.start_char + 1, w.end_char - w.start_char) AS text"
-            " FROM chunk_windows w"
-            " JOIN chunks c ON c.id = w.chunk_id JOIN notes n ON n.id = c.note_id"
+            " FROM vectors w JOIN chunks c ON c.id = w.chunk_id JOIN notes n ON n.id = c.note_id"
+            " WHERE w.kind = 'window'"
         )
         return {(row.title, row.text) for row in rows}
 
     def waiting(self) -> set[UUID]:
         """The notes that wait for their windows."""
-        return {row.note_id for row in self.fetch(WAITING)}
+        return {row.note_id for row in self.fetch("SELECT note_id FROM pending_vectors")}
 
 
 @pytest.fixture
@@ -131,7 +135,7 @@ def test_a_note_whose_tags_changed_is_found_by_the_new_ones_alone(corpus: Window
         connection.execute("UPDATE notes SET tags = '{merienda}' WHERE 'fiesta' = ANY(tags)")
     for again in (False, True):
         if again:
-            corpus.index(LONG)
+            corpus.chunk()
         assert corpus.ask("fiesta", searched(fulltext=1.0)).results == ()
         assert len(corpus.ask("merienda", searched(fulltext=1.0)).results) == 1
 
@@ -155,7 +159,7 @@ def test_a_text_that_the_model_refuses_leaves_its_note_waiting(corpus: Windowed)
     assert [failure.note_id for failure in report.failed] == [ids[0]]
     assert corpus.waiting() == {ids[0]}
     failures = corpus.fetch("SELECT stage, note_id FROM indexing_failures")
-    assert [(row.stage, row.note_id) for row in failures] == [("embed_window", ids[0])]
+    assert [(row.stage, row.note_id) for row in failures] == [("embed_chunk", ids[0])]
     assert corpus.stored() == expected(NOTES[1:])
     corpus.embedder.refuses = ""
     corpus.cut()
@@ -169,40 +173,37 @@ def test_gaps_are_counted_and_the_index_is_current_without_them(corpus: Windowed
 
     def is_current() -> tuple[bool, bool]:
         with corpus.database.transaction() as connection:
-            is_done = is_empty(connection, name, ALWAYS, queue=NoteQueue.WINDOWS)
+            is_done = is_empty(connection, name, ALWAYS)
             return is_done, index_is_current(
-                connection,
-                ALWAYS,
-                chunking_hash="x",
-                models=[name],
-                window_models=[name],
-                windows_hash=windows_hash(PAIRS),
+                connection, ALWAYS, chunking_hash="x", kinds={name: KINDS_CUT}, windows=PAIRS
             )
 
-    with corpus.database.transaction() as connection:
-        assert count_window_gaps(connection, info, ALWAYS).missing == 3
+    def windows() -> VectorGaps:
+        with corpus.database.transaction() as connection:
+            (found,) = [g for g in count_gaps(connection, info, ALWAYS) if g.kind == "window"]
+        return found
+
+    assert windows().missing == 3
     assert is_current() == (False, False)
     corpus.cut()
     assert is_current() == (True, True)
+    assert (windows().owners, windows().vectors, windows().total) == (3, 6, 0)
     with corpus.database.transaction() as connection:
-        gaps = count_window_gaps(connection, info, ALWAYS)
-        assert (gaps.chunks, gaps.windows, gaps.total) == (3, 6, 0)
-        assert read_progress(connection, name).windows == {name: 3}
         connection.execute(
-            "UPDATE chunk_windows SET end_char = 1000 WHERE ctid IN "
-            "(SELECT ctid FROM chunk_windows LIMIT 1)"
+            "UPDATE vectors_openai_hash_window SET end_char = 1000 WHERE ctid IN "
+            "(SELECT ctid FROM vectors_openai_hash_window LIMIT 1)"
         )
-        assert count_window_gaps(connection, info, ALWAYS).out_of_bounds == 1
+    assert windows().stale == 1
 
 
 @pytest.mark.parametrize(
     ("spoil", "wrong_norms", "same_direction"),
     [
         ("UPDATE notes SET title = 'otra cosa bien distinta'", 0, False),
-        ("UPDATE chunk_windows SET embedding = embedding + embedding", 6, True),
+        ("UPDATE vectors_openai_hash_window SET embedding = embedding + embedding", 6, True),
         (
-            "UPDATE chunk_windows AS w SET embedding = o.embedding FROM chunk_windows AS o "
-            "WHERE o.chunk_id <> w.chunk_id",
+            "UPDATE vectors_openai_hash_window AS w SET embedding = o.embedding "
+            "FROM vectors_openai_hash_window AS o WHERE o.chunk_id <> w.chunk_id",
             0,
             False,
         ),
@@ -211,15 +212,15 @@ def test_gaps_are_counted_and_the_index_is_current_without_them(corpus: Windowed
 def test_windows_that_are_not_the_models_are_found(
     corpus: Windowed, spoil: str, wrong_norms: int, *, same_direction: bool
 ) -> None:
-    assert verify_windows(corpus.database, corpus.embedder, ALWAYS) == VectorState(0, None, 0, 0)
+    assert verify_vectors(corpus.database, corpus.embedder, ALWAYS) == VectorState(0, None, 0, 0)
     corpus.fill(NOTES, LONG)
     corpus.cut()
-    good = verify_windows(corpus.database, corpus.embedder, ALWAYS)
-    assert (good.sampled, good.faults) == (4, [])
+    good = verify_vectors(corpus.database, corpus.embedder, ALWAYS)
+    assert (good.sampled, good.faults) == (10, [])
     with corpus.database.transaction() as connection:
         connection.execute(spoil)
-        connection.execute("DELETE FROM pending_vectors WHERE kind = 'window'")
-    bad = verify_windows(corpus.database, corpus.embedder, ALWAYS)
+        connection.execute("DELETE FROM pending_vectors")
+    bad = verify_vectors(corpus.database, corpus.embedder, ALWAYS)
     assert bad.lowest_cosine is not None
     assert (bad.wrong_norms, bad.lowest_cosine > 0.999) == (wrong_norms, same_direction)
     assert len(bad.faults) == 1
@@ -229,10 +230,10 @@ def test_the_index_of_windows_is_built_once_there_are_enough(corpus: Windowed) -
     corpus.fill(NOTES, LONG)
     corpus.cut()
     info = corpus.embedder.info
-    assert ensure_window_indexes(corpus.database, info, min_rows=7) == []
-    names = [f"chunk_windows_{info.name}_embedding_hnsw"]
-    assert ensure_window_indexes(corpus.database, info, min_rows=6) == names
-    assert ensure_window_indexes(corpus.database, info, min_rows=6) == []
+    assert ensure_vector_indexes(corpus.database, info, min_rows=7) == []
+    names = [f"vectors_{info.name}_window_hnsw"]
+    assert ensure_vector_indexes(corpus.database, info, min_rows=6) == names
+    assert ensure_vector_indexes(corpus.database, info, min_rows=6) == []
 
 
 # --- Their end --------------------------------------------------------------------------------
@@ -265,15 +266,15 @@ def test_every_chunk_of_the_nearest_windows_is_a_candidate(
     corpus.fill(NOTES, LONG)
     corpus.cut()
     if indexed:
-        assert ensure_window_indexes(corpus.database, corpus.embedder.info, min_rows=1)
+        assert ensure_vector_indexes(corpus.database, corpus.embedder.info, min_rows=1)
     (vector,) = corpus.embedder.embed_queries(["el ascensor de la cocina"])
     wanted = SearchedList(
         RankedList.WINDOWS, embedded=EmbeddedQuery(corpus.embedder.info, vector, 0.0)
     )
     for pool, expected_chunks in ((1, 2), (2, 3)):
         nearest = corpus.fetch(
-            "SELECT chunk_id FROM chunk_windows"
-            " ORDER BY embedding::halfvec <=> %s::halfvec, chunk_id, window_index LIMIT %s",
+            "SELECT chunk_id FROM vectors_openai_hash_window"
+            " ORDER BY embedding::halfvec <=> %s::halfvec, chunk_id, position LIMIT %s",
             HalfVector(vector),
             pool * WINDOWS_PER_CHUNK,
         )
@@ -342,7 +343,7 @@ def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: 
     assert response.results[0].title == "La gata"
     assert "semantic" in "+".join(response.results[0].lists)
     assert response.degraded == ("windows",)
-    assert any("windows/openai_hash" in message for message in response.messages)
+    assert any("embeddings/openai_hash" in message for message in response.messages)
 
 
 # --- Comparable scores ------------------------------------------------------------------------

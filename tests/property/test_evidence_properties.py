@@ -14,7 +14,7 @@ from rag_resources.core.evidence import (
 )
 
 MONTHS = ("2025-01-01", "2025-02-01", "-infinity")
-PARTS = ("notes", "chunks", "vectors/m", "words")
+PARTS = ("notes", "chunks", "chunk/m", "words")
 
 contents = st.dictionaries(
     st.sampled_from(MONTHS),

@@ -72,8 +72,8 @@ def test_property_06_every_chunk_has_one_existing_parent(
     chunks = corpus.fetch("SELECT id, note_id FROM chunks")
     assert {chunk.note_id for chunk in chunks} == living
     assert len({chunk.id for chunk in chunks}) == len(chunks)
-    vectors = {row.chunk_id for row in corpus.fetch("SELECT chunk_id FROM chunk_embeddings")}
-    assert vectors <= {chunk.id for chunk in chunks}
+    owners = {row.chunk_id for row in corpus.fetch("SELECT chunk_id FROM vectors")} - {None}
+    assert owners <= {chunk.id for chunk in chunks}
     waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
     assert waiting <= living
 
@@ -121,14 +121,14 @@ def test_property_19_every_embedded_chunk_has_both_vectors(
     corpus.fill([replace(draft, state="new") for draft in written])
     with corpus.database.transaction() as connection:
         # A chunk that is a whole note would take over the vectors that there are.
-        connection.execute("DELETE FROM note_embeddings")
-        connection.execute("DELETE FROM chunk_embeddings")
+        connection.execute("DELETE FROM vectors")
     corpus.embedder = embedder
     corpus.index(config)
     rows = corpus.fetch(
         "SELECT c.note_id, coalesce(c.rendered, c.content) AS content, c.context, e.chunk_id,"
-        " e.embedding, e.contextual_embedding"
-        " FROM chunks AS c LEFT JOIN chunk_embeddings AS e ON e.chunk_id = c.id"
+        " e.embedding, x.embedding AS contextual_embedding FROM chunks AS c"
+        " LEFT JOIN vectors AS e ON e.kind = 'chunk' AND e.chunk_id = c.id"
+        " LEFT JOIN vectors AS x ON x.kind = 'contextual' AND x.chunk_id = c.id"
     )
     assert rows
     for row in rows:
@@ -258,7 +258,7 @@ def assert_found_by_marks(corpus: Corpus, ids: Sequence[UUID]) -> None:
         assert {chunk.note_id for chunk in found} == {note}
 
 
-TABLES = "notes chunks chunk_embeddings note_embeddings pending_vectors lexeme_statistics"
+TABLES = "notes chunks vectors pending_vectors lexeme_statistics"
 
 
 def row_versions(corpus: Corpus) -> list[set[Any]]:
@@ -352,5 +352,5 @@ def test_property_42_a_run_killed_at_any_moment_leaves_every_note_whole(
     assert all(left[note] in (old[note], new[note]) for note in ids)
 
     corpus.index(SMALL)
-    assert stored("") == stored("JOIN chunk_embeddings AS e ON e.chunk_id = c.id") == new
+    assert stored("") == stored("JOIN vectors AS e ON e.chunk_id = c.id") == new
     assert corpus.fetch("SELECT FROM pending_vectors") == []

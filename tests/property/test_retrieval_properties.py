@@ -347,7 +347,7 @@ def test_property_16_a_response_says_how_the_question_was_transformed(
 # --- What fails -------------------------------------------------------------------------------
 
 TABLES: Mapping[str, Sequence[str]] = {
-    "vectors": ("TABLE chunk_embeddings_openai_hash", "TABLE note_embeddings_openai_hash"),
+    "vectors": ("TABLE vectors_openai_hash_chunk", "TABLE vectors_openai_hash_note"),
     "words": ("FUNCTION spanish_tsvector",),
 }
 """What a search of the database cannot do without."""
@@ -596,7 +596,7 @@ CHANGES: Mapping[str, str] = {
     "expired": "UPDATE notes SET expires_at = now() WHERE id = %s",
     "deleted": "DELETE FROM notes WHERE id = %s",
     "unchunked": "UPDATE notes SET chunked_at = NULL WHERE id = %s",
-    "bare": "DELETE FROM note_embeddings WHERE note_id = %s",
+    "bare": "DELETE FROM vectors WHERE kind = 'note' AND note_id = %s",
 }
 
 

@@ -164,8 +164,8 @@ def test_doctor_finds_what_other_commands_would_refuse(
 def test_the_doctor_sees_that_what_serves_lacks_its_windows() -> None:
     raw = {"model": "m", "retrievers": {"windows": {"weight": 1.0}}}
     config = parse_retrieval(raw, origin="una")
-    assert lacks_windows(config, [ModelContents("m"), ModelContents("otro", windows=3)])
-    assert not lacks_windows(config, [ModelContents("m", windows=3)])
+    assert lacks_windows(config, [ModelContents("m"), ModelContents("otro", vectors={"window": 3})])
+    assert not lacks_windows(config, [ModelContents("m", vectors={"window": 3})])
     by_words = parse_retrieval({"model": "m", "strategy": "fulltext"}, origin="una")
     assert not lacks_windows(by_words, [ModelContents("m")])
     assert not lacks_windows(None, [ModelContents("m")])

@@ -5,6 +5,7 @@ from math import log
 
 import pytest
 
+from rag_resources.answers.answerers import quotation_weights
 from rag_resources.core.answers import Answer
 from rag_resources.core.blocks import rendered
 from rag_resources.core.quotation import (
@@ -28,7 +29,7 @@ WEIGHTS = QuotationWeights(rank=0.1, similarity=0.5, coverage=0.3, context=0.2, 
 
 
 def answer_from(question: str, passages: Sequence[str], language: str = "es") -> Answer:
-    weights = QuotationWeights(rank=0.075, similarity=0.5, coverage=0.3, context=0.075, close=0.94)
+    weights = quotation_weights()
     found = rank_sentences(question, [SourcePassage(own) for own in passages], weights, language)
     return quote(found, weights)
 
