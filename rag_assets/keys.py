@@ -37,11 +37,6 @@ def graph_key(part: GraphPart) -> dg.AssetKey:
 GRAPH = tuple(map(graph_key, GraphPart))
 
 
-def holds_vectors(key: dg.AssetKey) -> bool:
-    """Whether an asset holds vectors of the chunks."""
-    return key.has_prefix([_EMBEDDINGS])
-
-
 def evaluation_key(configuration: str) -> dg.AssetKey:
     """Return the asset key of a configuration's evaluations."""
     return dg.AssetKey([_EVALUATIONS, configuration])

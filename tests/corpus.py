@@ -32,7 +32,7 @@ from rag_resources.store.search import (
 from rag_resources.store.vectors import (
     OwnerText,
     Place,
-    claim_whole_notes,
+    claim_queued,
     complete_pending,
     replace_vectors,
     select_texts,
@@ -122,7 +122,7 @@ class Corpus:
     def embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
         """Embed all notes as a whole, and the chunks of some."""
         name = self.embedder.info.name
-        everything = claim_whole_notes(connection, name, ALWAYS, skipped=[], batch_size=1000)
+        everything = claim_queued(connection, name, ALWAYS, skipped=[], batch_size=1000, whole=True)
         whole = select_texts(connection, [note.note_id for note in everything], whole=True)
         self.write(connection, whole, VectorKind.NOTE)
         chunks = select_texts(connection, indexed, whole=False)

@@ -34,7 +34,6 @@ from rag_resources.store.vectors import (
     count_gaps,
     count_pending,
     count_queued,
-    count_whole_notes,
     is_empty,
 )
 
@@ -194,7 +193,7 @@ class Indexing:
     def notes_left_to_embed(self, window: TimeWindow) -> int:
         """Count the notes of a window that have no vector."""
         with self.database.transaction() as connection:
-            return count_whole_notes(connection, self.note_model, window)
+            return count_queued(connection, self.note_model, window, whole=True)
 
     def embed_notes(
         self, window: TimeWindow, *, progress: Progress = lambda _: None

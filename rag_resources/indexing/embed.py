@@ -39,7 +39,12 @@ _HARMLESS = "nota"
 """A text that every model can represent."""
 
 _CHUNKS = Queue("embed_chunk", BATCH_NOTES, store.claim_queued, store.count_queued)
-_NOTES = Queue("embed_note", BATCH_NOTES, store.claim_whole_notes, store.count_whole_notes)
+_NOTES = Queue(
+    "embed_note",
+    BATCH_NOTES,
+    partial(store.claim_queued, whole=True),
+    partial(store.count_queued, whole=True),
+)
 
 
 class _Batch(NamedTuple):

@@ -117,21 +117,34 @@ def claim_queued(
     *,
     skipped: Collection[UUID],
     batch_size: int,
+    whole: bool = False,
 ) -> list[QueuedNote]:
-    """Lock the newest unclaimed queued notes of a time window, until commit."""
-    rows = queries().claim_queued_notes(
-        connection, **_of(model, window), skipped=list(skipped), batch_size=batch_size
-    )
+    """Lock the newest unclaimed notes of a time window that lack vectors, until commit.
+
+    Args:
+        connection: In a transaction.
+        model: Registered.
+        window: Range of the notes' creation times.
+        skipped: Notes that are not claimed.
+        batch_size: Most notes, >= 1.
+        whole: Whether those that lack a current whole-note vector, instead of the queued ones.
+    """
+    claim = queries().claim_notes_to_embed if whole else queries().claim_queued_notes
+    rows = claim(connection, **_of(model, window), skipped=list(skipped), batch_size=batch_size)
     return [QueuedNote(*row) for row in rows]
 
 
 def count_queued(
-    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID] = ()
+    connection: Connection,
+    model: str,
+    window: TimeWindow,
+    *,
+    skipped: Collection[UUID] = (),
+    whole: bool = False,
 ) -> int:
-    """Count the queued notes of a time window, claimed or not."""
-    notes: int = queries().count_queued_notes(
-        connection, **_of(model, window), skipped=list(skipped)
-    )
+    """Count the notes of a time window that lack vectors, claimed or not; see `claim_queued`."""
+    count = queries().count_notes_to_embed if whole else queries().count_queued_notes
+    notes: int = count(connection, **_of(model, window), skipped=list(skipped))
     return notes
 
 
@@ -144,31 +157,6 @@ def is_empty(connection: Connection, model: str, window: TimeWindow) -> bool:
     """Whether no note of a time window is queued, not even one that is not chunked yet."""
     found: bool = queries().queue_is_empty(connection, **_of(model, window))
     return found
-
-
-def claim_whole_notes(
-    connection: Connection,
-    model: str,
-    window: TimeWindow,
-    *,
-    skipped: Collection[UUID],
-    batch_size: int,
-) -> list[QueuedNote]:
-    """Claim the newest notes of a window that lack a current whole-note vector, until commit."""
-    rows = queries().claim_notes_to_embed(
-        connection, **_of(model, window), skipped=list(skipped), batch_size=batch_size
-    )
-    return [QueuedNote(*row) for row in rows]
-
-
-def count_whole_notes(
-    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID] = ()
-) -> int:
-    """Count the notes that lack a current whole-note vector, claimed or not."""
-    notes: int = queries().count_notes_to_embed(
-        connection, **_of(model, window), skipped=list(skipped)
-    )
-    return notes
 
 
 def complete_pending(

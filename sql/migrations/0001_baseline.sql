@@ -1459,6 +1459,21 @@ CREATE TRIGGER evaluation_queries_stay BEFORE UPDATE OF evaluation_id, golden_id
 first_relevant_rank, metrics, degraded
 ON evaluation_queries FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- Questions leave with their evaluation alone: without them it could be compared with nothing, and so would pass.
+CREATE FUNCTION refuse_partial_deletion() RETURNS trigger LANGUAGE plpgsql AS $refuse_partial_deletion$
+BEGIN
+    IF EXISTS (SELECT FROM evaluation_results AS e WHERE e.id = old.evaluation_id) THEN
+        RAISE EXCEPTION 'questions are deleted with their evaluation alone';
+    END IF;
+    RETURN old;
+END
+$refuse_partial_deletion$;
+
+CREATE TRIGGER evaluation_queries_kept BEFORE DELETE ON evaluation_queries
+FOR EACH ROW EXECUTE FUNCTION refuse_partial_deletion();
+CREATE TRIGGER evaluation_queries_not_emptied BEFORE TRUNCATE ON evaluation_queries
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
 -- The history of what serves; the newest row of a tenant is what serves it now.
 CREATE TABLE promotions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1926,7 +1941,8 @@ DECLARE
             ORDER BY
                 c.relname <> 'promotions',
                 c.relname IN (
-                    'golden_history', 'changed_months', 'month_contents', 'index_changes', 'chunk_word_changes'
+                    'golden_history', 'changed_months', 'month_contents', 'index_changes', 'chunk_word_changes',
+                    'evaluation_queries'
                 ),
                 c.relname
         )

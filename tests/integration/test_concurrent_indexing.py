@@ -25,7 +25,7 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store.notes import note_id
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from rag_resources.store.vectors import claim_queued, claim_whole_notes
+from rag_resources.store.vectors import claim_queued
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -156,7 +156,7 @@ def claim_one_to_chunk(connection: Connection) -> None:
 
 
 def claim_one_to_embed(connection: Connection) -> None:
-    (note,) = claim_whole_notes(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
+    (note,) = claim_queued(connection, MODEL, ALWAYS, skipped=[], batch_size=1, whole=True)
     assert note
 
 

@@ -35,6 +35,8 @@ The list came first. Tests with a file's name stand there; the others are below,
   26  from before it recorded what it measured         test_evidence
   27  from before what users get was measured          dagster/test_promotion_gate
   28  disturbed evaluation                             test_disturbed_evaluations
+  29  its questions deleted                            REFUSED_ROWS
+      its questions truncated                          REFUSED_ROWS
   30  stale figures of what serves                     test_serving_compared
   31  many small losses, one a night                   test_serving_reference
       **The decision**
@@ -249,13 +251,17 @@ def inserted(**changed: str) -> str:
     return INSERTED.format(**own | changed)
 
 
-REFUSED_BY_TRIGGER = r"is only added to|names no undisturbed evaluation"
+REFUSED_BY_TRIGGER = (
+    r"is only added to|names no undisturbed evaluation|deleted with their evaluation alone"
+)
 REFUSED_ROWS = {
     "figures of an evaluation edited": "UPDATE evaluation_results SET hit_rate_at_10 = 1",
     "a disturbed evaluation declared undisturbed": (
         "UPDATE evaluation_results SET degraded_queries = 0, gate = 'pass'"
     ),
     "answers to single questions edited": "UPDATE evaluation_queries SET metrics = '{}'",
+    "its questions deleted": "DELETE FROM evaluation_queries",
+    "its questions truncated": "TRUNCATE evaluation_queries",
     "promotion without an evaluation": inserted(id="NULL"),
     "promotion of what another evaluation measured": inserted(
         config="config || '{\"diversity_weight\": 0.5}'"
