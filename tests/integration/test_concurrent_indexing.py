@@ -13,7 +13,7 @@ import pytest
 from pgvector import HalfVector
 
 from rag_resources.core.chunking_version import chunking_hash
-from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.configuration import RetrievalConfig, Strategy, TopKConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
 from rag_resources.core.types import Note, NoteRecord
@@ -31,6 +31,7 @@ from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
 PATIENCE_S = 60
+EVERYTHING = TopKConfig(retrieval=500)
 MODEL = "openai_hash"
 PLACES = "Orriols Paiporta Catarroja Teruel Vallibona Barracas Xàtiva Ruzafa Benimaclet Sagunto"
 
@@ -249,13 +250,14 @@ def delete_doomed(corpus: Corpus, chance: random.Random) -> None:
 def read(corpus: Corpus, chance: random.Random, stop: threading.Event) -> int:
     """Ask for notes by their words until told to stop; each must be found, by every strategy.
 
-    Among all the notes: the vectors are chance, and so is how many notes they put before it.
+    Among all passages: the vectors are chance, and so is how many passages they put before it. Of
+    an edited note that waits for its vectors, more than twenty may be.
     """
     asked = 0
     while not stop.is_set() or not asked:
         number = chance.choice(KEPT)
         strategy = chance.choice([Strategy.FULLTEXT, Strategy.HYBRID, Strategy.HYBRID_RERANK])
-        config = RetrievalConfig(model=MODEL, strategy=strategy)
+        config = RetrievalConfig(model=MODEL, strategy=strategy, top_k=EVERYTHING)
         answer = corpus.pipeline().retrieve(
             f"¿Qué dice {word_of(number)}?",
             config,
