@@ -6,7 +6,7 @@ from statistics import fmean
 
 import numpy as np
 
-from rag_resources.cli.output import console, table
+from rag_resources.cli.output import print_table, say
 from rag_resources.core.comparison import (
     COMPARED,
     Comparison,
@@ -46,11 +46,10 @@ class Table:
 
 def show(tables: Sequence[Table]) -> None:
     """Print tables."""
-    screen = console()
     for one in tables:
-        screen.print(table(one.columns, one.rows, title=one.title))
+        print_table(one.columns, one.rows, title=one.title)
         if one.remark:
-            screen.print(f"{one.remark}\n")
+            say(f"{one.remark}\n")
 
 
 def markdown(tables: Sequence[Table]) -> str:

@@ -17,8 +17,7 @@ from rag_resources.cli.output import (
     note,
     warn,
 )
-from rag_resources.cli.running import run_app
-from rag_resources.cli.usage import PassedOn, command, group, passing_on
+from rag_resources.cli.usage import PassedOn, command, group, passing_on, run_app
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
 from rag_resources.files import OTHERS
 from rag_resources.languages.messages import _, ngettext

@@ -144,7 +144,7 @@ def _print_results(application: Application, configured: Configured) -> None:
     ]
     title = _("Configurations evaluated (@k: Hit_Rate@k)")
     evidence = evaluations.evidence(latest)
-    show_table(comparison_table(latest, evaluations.gate, evidence, title=title), whole=True)
+    show_table(comparison_table(latest, evaluations.gate, evidence, title=title))
     promotion = application.serving.promotion()
     if promotion:
         say(

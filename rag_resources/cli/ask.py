@@ -21,18 +21,11 @@ from rag_resources.cli.output import (
 from rag_resources.cli.retrieve import warn_of
 from rag_resources.cli.search_options import (
     ConfigOption,
+    FilterOption,
     LanguageOption,
-    MetadataOption,
-    ModelOption,
-    NoteOption,
     QuestionArgument,
     SetOption,
-    SinceOption,
-    SourceOption,
-    StrategyOption,
-    TagOption,
     TopKOption,
-    UntilOption,
     search_of,
 )
 from rag_resources.cli.session import application
@@ -42,7 +35,6 @@ from rag_resources.languages.messages import _, joined
 if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.application.answers import Asked
-    from rag_resources.cli.search_options import Search
     from rag_resources.core.citations import AnswerSentence, Citation
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -51,26 +43,14 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def ask(
     question: QuestionArgument,
     config: ConfigOption = None,
-    strategy: StrategyOption = None,
     top_k: TopKOption = None,
-    model: ModelOption = None,
     changed: SetOption = None,
-    source: SourceOption = None,
-    tag: TagOption = None,
-    notes: NoteOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    metadata: MetadataOption = None,
+    filters: FilterOption = None,
     language: LanguageOption = None,
     after: Annotated[
         str | None,
         typer.Option(
-            "--after",
-            metavar="RESPUESTA",
-            help=_(
-                "The answer before, by its id or the beginning of it: the question may refer to "
-                "it (and why?)."
-            ),
+            "--after", metavar="RESPUESTA", help=_("The answer that the question refers to.")
         ),
     ] = None,
     ignored: Annotated[
@@ -82,49 +62,30 @@ def ask(
         ),
     ] = None,
     as_json: JsonOption = False,
-    stream: Annotated[
-        bool | None,
-        typer.Option(
-            "--stream/--no-stream",
-            help=_(
-                "Show each sentence as soon as it is checked; the default on a terminal. Does not "
-                "apply with --json."
-            ),
-        ),
-    ] = None,
 ) -> None:
     """Answer a question with cited sentences."""
     search = search_of(
         question,
         config=config,
-        strategy=strategy,
-        model=model,
-        changed=changed,
         top_k=top_k,
+        changed=changed,
+        filters=filters,
         language=language,
         has_words=False,
-        source=source,
-        tag=tag,
-        notes=notes,
-        since=since,
-        until=until,
-        metadata=metadata,
     )
-    at_once = sys.stdout.isatty() if stream is None else stream
     with application() as app:
-        page = _Page(at_once and not as_json)
-        reading = {
+        page = _Page(at_once=sys.stdout.isatty() and not as_json)
+        arguments = search.arguments(app.notes) | {
             "conversation": _turns(app, after),
             "ignored": tuple(ignored or ()),
         }
-        asked = page.fill(app, search, reading).reworded(told)
-    response = asked.retrieval.response
+        asked = page.fill(app, search.question, arguments).reworded(told)
     if as_json:
         write_json(asked.to_json())
     else:
-        warn_of(response)
+        warn_of(asked.retrieval.response)
         _say_reading(asked)
-        if not response.error:
+        if not asked.retrieval.response.error:
             page.finish(asked)
     if asked.error:
         if not as_json and asked.interruption:
@@ -140,10 +101,9 @@ def _turns(app: "Application", after: str | None) -> tuple[str, ...]:
     turn = answer.searched or answer.question
     if turn is None:
         raise InvalidParameterError(
-            _(
-                "The question of answer {answer_id} is not kept (ANSWER_LOG_TEXT=none), so "
-                "nothing can go on from it."
-            ).format(answer_id=after)
+            _("The question of answer {answer_id} is not kept (ANSWER_LOG_TEXT=none).").format(
+                answer_id=after
+            )
         )
     return (turn,)
 
@@ -155,18 +115,17 @@ class _Page:
         at_once: Whether each sentence is written as soon as it is ready.
     """
 
-    def __init__(self, at_once: bool) -> None:
+    def __init__(self, *, at_once: bool) -> None:
         self._at_once = at_once
         self._numbers: dict[Citation, int] = {}
 
-    def fill(self, app: "Application", search: "Search", reading: dict[str, Any]) -> "Asked":
+    def fill(self, app: "Application", question: str, arguments: dict[str, Any]) -> "Asked":
         """Ask, and return the whole answer."""
         from rag_resources.core.citations import AnswerSentence
 
         with ExitStack() as waiting:
             waiting.enter_context(working(_("Searching…")))
-            events = app.answers.stream(search.question, **search.arguments(app.notes), **reading)
-            with closing(events):
+            with closing(app.answers.stream(question, **arguments)) as events:
                 for event in events:
                     if not isinstance(event, AnswerSentence):
                         return event
@@ -177,34 +136,28 @@ class _Page:
 
     def finish(self, asked: "Asked") -> None:
         """Write what has not been written yet."""
+        from rag_resources.retrieval.confidence import answer_in_words
+
         if not asked.answer.found:
             say(asked.answer.notice)
-            silent = asked.silence is not None and asked.silence.is_silent
-            if asked.retrieval.response.results and not silent:
-                say(
-                    told(
-                        _(
-                            "No sentence of the nearest passages has what is asked. “rag "
-                            "retrieve” shows them."
-                        )
-                    )
-                )
-            _say_how_sure(asked)
-            _say_id(asked)
-            return
-        if not self._at_once:
-            for sentence in asked.answer.sentences:
-                self._say(sentence)
-        say("")
-        say(told(_("Sources")) + ":")
-        for citation, number in self._numbers.items():
-            say(_("[{number}] {source}").format(number=number, source=_source(citation)))
-            if citation.columns:
-                say(told(_("    Columns: “{text}”").format(text=citation.columns)))
-        say(_("Answered by: {answerer}").format(answerer=asked.answer.answerer))
-        say(_cost(asked))
-        _say_how_sure(asked)
-        _say_id(asked)
+        else:
+            if not self._at_once:
+                for sentence in asked.answer.sentences:
+                    self._say(sentence)
+            say("")
+            say(told(_("Sources")) + ":")
+            for citation, number in self._numbers.items():
+                say(_("[{number}] {source}").format(number=number, source=_source(citation)))
+                if citation.columns:
+                    say(told(_("    Columns: “{text}”").format(text=citation.columns)))
+            say(_cost(asked))
+        for told_of in answer_in_words(asked.confidence, asked.silence):
+            say(told_of)
+        note(
+            _("Answer {answer_id}. Useful? “rag feedback {answer_id} up” or “down”").format(
+                answer_id=str(asked.answer_id)[:ID_CHARS]
+            )
+        )
 
     def _say(self, sentence: "AnswerSentence") -> None:
         for citation in sentence.citations:
@@ -214,13 +167,6 @@ class _Page:
         )
         say(f"{clean(sentence.marked)} {marks}")
         sys.stdout.flush()
-
-
-def _say_how_sure(asked: "Asked") -> None:
-    from rag_resources.retrieval.confidence import answer_in_words
-
-    for sentence in answer_in_words(asked.confidence, asked.silence):
-        say(sentence)
 
 
 def _say_reading(asked: "Asked") -> None:
@@ -238,23 +184,15 @@ def _say_reading(asked: "Asked") -> None:
         note(message)
 
 
-def _say_id(asked: "Asked") -> None:
-    """Write the answer's id on stderr, because it is not part of the answer."""
-    note(
-        _("Answer {answer_id}. Useful? “rag feedback {answer_id} up” or “down”").format(
-            answer_id=str(asked.answer_id)[:ID_CHARS]
-        )
-    )
-
-
 def _cost(asked: "Asked") -> str:
-    """Say how many passages, how long and how many tokens an answer took."""
+    """Say what answered, from how many passages, in what time and with how many tokens."""
     response, metadata = asked.retrieval.response, asked.metadata
     seconds = (response.latency_ms + metadata.stages.get("answer", 0.0)) / 1_000
     parts = [
+        _("Answered by: {answerer}").format(answerer=asked.answer.answerer),
         _("Passages: {passages} · {seconds:.1f} s").format(
             passages=len(response.results), seconds=seconds
-        )
+        ),
     ]
     if metadata.prompt_tokens is not None and metadata.completion_tokens is not None:
         parts.append(

@@ -6,32 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_resources.cli.output import (
+    SHOWN,
     JsonOption,
+    LimitOption,
+    ReasonOption,
+    YesOption,
     clean,
     conclude,
-    confirmed,
     picked,
     print_table,
+    require_consent,
     say,
+    show_list,
     warn,
     write_json,
-    write_picture,
 )
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.languages.messages import _, joined
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.documents.review import ToReview
     from rag_resources.store.document_list import DocumentDetails, DocumentFailure, DocumentSummary
 
-SHOWN_DOCUMENTS = 50
-NOT_VERIFIED = 1
-
-app = group(
-    "document", _("The documents: what was read of each, reviewing, verifying and deleting them.")
-)
+app = group("document", _("The documents: list, show, review, verify and delete them."))
 
 Name = Annotated[
     str, typer.Argument(metavar="DOCUMENTO", help=_("Id, address or title of the document."))
@@ -45,38 +44,26 @@ Page = Annotated[
 
 
 @command(app, "list", _("Shows the documents, the latest first."))
-def list_documents(
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+def list_documents(limit: LimitOption = None, as_json: JsonOption = False) -> None:
     """List the documents, latest arrival first."""
     with application() as opened:
-        documents, total = opened.documents.list(
-            limit=limit if as_json or limit else SHOWN_DOCUMENTS
-        )
+        documents, total = opened.documents.list(limit=limit if as_json or limit else SHOWN)
     if as_json:
         write_json({"documents": [_json(each) for each in documents], "total": total})
         return
-    columns = [
-        _("Document"),
-        _("State"),
-        _("Pages"),
-        _("Chunks"),
-        _("Title"),
-    ]
+    columns = (_("Document"), _("State"), _("Pages"), _("Chunks"), _("Title"), _("Reason"))
     rows = [
-        [each.address, _status(each), _pages(each), str(each.chunks), each.title]
+        (
+            each.address,
+            _status(each),
+            _pages(each),
+            str(each.chunks),
+            each.title,
+            _failure(each.first_failure),
+        )
         for each in documents
     ]
-    if any(each.first_failure for each in documents):
-        columns.append(_("Reason"))
-        for row, each in zip(rows, documents, strict=True):
-            row.append(_failure(each.first_failure))
-    if rows:
-        print_table(columns, rows, prose=True, named=True)
-    say(_("{shown} of {count} are shown.").format(count=total, shown=len(rows)))
+    show_list(columns, rows, total)
 
 
 @command(app, "show", _("Shows what was read of a document or a page."))
@@ -85,11 +72,7 @@ def show(
     page: Page = None,
     png: Annotated[
         Path | None,
-        typer.Option(
-            "--png",
-            metavar="FICHERO",
-            help=_("Saves the page there as a picture, with the lines that were read."),
-        ),
+        typer.Option("--png", metavar="FICHERO", help=_("Saves the page there as a picture.")),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,12 +86,10 @@ def show(
         details = opened.documents.details(document)
         read = None if page is None else page_of(details.pages, page).text
         if png is not None and page is not None:
-            write_picture(png, opened.documents.picture(document, page))
+            png.write_bytes(opened.documents.picture(document, page))
     if as_json:
         shown = _json(document) | _details_json(details)
-        if read is not None:
-            shown["page"] = {"number": page, "text": read}
-        write_json(shown)
+        write_json(shown if read is None else shown | {"page": {"number": page, "text": read}})
         return
     if read is not None:
         say(read)
@@ -122,27 +103,15 @@ def show(
         (_("Pages"), _pages(document)),
         (_("Chunks"), str(document.chunks)),
         *((key, str(value)) for key, value in document.metadata.items()),
-        *((_of_page(each.page), each.reason) for each in details.failures),
+        *((_("Reason"), _failure(each)) for each in details.failures),
         *_concerns(document, details),
     ]
     print_table((_("Field"), _("Value")), rows, prose=True)
 
 
-@command(
-    app, "delete", _("Deletes a document with its copy, its pages, notes, chunks and vectors.")
-)
+@command(app, "delete", _("Deletes a document with all that was made of it."))
 def delete(
-    name: Name,
-    reason: Annotated[
-        str,
-        typer.Option(
-            "--reason",
-            metavar="MOTIVO",
-            help=_("Why they are deleted; it is stored with the deletion."),
-        ),
-    ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))] = False,
-    as_json: JsonOption = False,
+    name: Name, reason: ReasonOption = "", yes: YesOption = False, as_json: JsonOption = False
 ) -> None:
     """Delete a document and everything made of it, after confirmation by a person."""
     with application() as opened:
@@ -150,23 +119,13 @@ def delete(
         question = _("Delete “{title}” and its notes ({notes})? (y/n)").format(
             title=document.title, notes=document.notes
         )
-        if not (yes or confirmed(question)):
-            raise InvalidParameterError(
-                _("Nothing was deleted. To delete without being asked, add --yes.")
-            )
+        require_consent(question, yes=yes)
         notes = opened.documents.delete(document, reason=clean(reason))
-    told = joined(
-        "\n",
-        (
-            _("Deleted: “{title}”, with its notes ({notes}).").format(
-                title=document.title, notes=notes
-            ),
-            _(
-                "Its source will not bring it again. To allow it: rag document restore {address}"
-            ).format(address=document.address),
-        ),
-    )
-    conclude(told, {"address": document.address, "deletedNotes": notes}, as_json=as_json)
+    message = _(
+        "Deleted: “{title}”, with its notes ({notes}). Its source will not bring it again unless "
+        "you say: rag document restore {address}"
+    ).format(title=document.title, notes=notes, address=document.address)
+    conclude(message, {"address": document.address, "deletedNotes": notes}, as_json=as_json)
 
 
 @command(app, "restore", _("Lets the source bring a deleted document again."))
@@ -182,34 +141,18 @@ def restore(
             raise InvalidParameterError(
                 _("No document with the address {address} was deleted.").format(address=address)
             )
-    told = _(
-        "“rag run” (or “make run”) brings {address} again, if the source still has it; an open UI "
-        "does not by itself, because the file has not changed. One that was uploaded over HTTP "
-        "must be uploaded again."
-    ).format(address=address)
-    conclude(told, {"address": address, "restored": True}, as_json=as_json)
+    message = _("“rag run” brings {address} again, if the source still has it.").format(
+        address=address
+    )
+    conclude(message, {"address": address, "restored": True}, as_json=as_json)
 
 
-@command(
-    app,
-    "review",
-    _(
-        "Shows what waits for a decision, or decides: pages of low quality or without text, and "
-        "new readings that would lose too much."
-    ),
-)
+@command(app, "review", _("Shows the pages and new readings that wait for a decision, or decides."))
 def review(
     name: OptionalName = None,
     page: Page = None,
     accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help=_(
-                "Accepts the page (it enters the search) or the new reading (it replaces the "
-                "former one)."
-            ),
-        ),
+        bool, typer.Option("--accept", help=_("Lets the page, or the new reading, be searched."))
     ] = False,
     drop: Annotated[
         bool, typer.Option("--drop", help=_("Drops the page or the new reading."))
@@ -221,19 +164,19 @@ def review(
 
     if accept and drop:
         raise InvalidParameterError(_("Choose one: --accept or --drop."))
+    if name is None and (accept or drop):
+        raise InvalidParameterError(_("Name the document that you decide on."))
     with application() as opened:
-        if name is not None and (accept or drop):
+        document = None if name is None else opened.documents.find(name)
+        if document and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
-            opened.documents.review(opened.documents.find(name), decision, page=page)
-            conclude(_("Decision stored."), {"decision": decision.value}, as_json=as_json)
+            opened.documents.review(document, decision, page=page)
+            conclude(_("Decision stored."), {"decision": decision}, as_json=as_json)
             return
-        if accept or drop:
-            raise InvalidParameterError(_("Name the document that you decide on."))
-        wanted = None if name is None else opened.documents.find(name).document_id
         waiting = [
             each
             for each in opened.documents.reviews()
-            if wanted in (None, each.document.document_id)
+            if document is None or each.document.document_id == document.document_id
         ]
     if as_json:
         reviews = [
@@ -243,9 +186,9 @@ def review(
         ]
         write_json({"waiting": reviews})
         return
-    if waiting:
-        columns = (_("Document"), _("Page"), _("Reason"))
-        rows = [(each.document.address, str(each.page or ""), _concern(each)) for each in waiting]
+    columns = (_("Document"), _("Page"), _("Reason"))
+    rows = [(each.document.address, str(each.page or ""), _concern(each)) for each in waiting]
+    if rows:
         print_table(columns, rows, prose=True)
     say(_("Waiting for a decision: {count}.").format(count=len(waiting)))
 
@@ -271,12 +214,12 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
                 )
             )
         say(
-            _("{verified} of {passages} passages are at their place in the file. {examples}")
-            .format(verified=total.verified, passages=total.passages, examples="")
-            .strip()
+            _("{verified} of {passages} passages are at their place in the file.").format(
+                verified=total.verified, passages=total.passages
+            )
         )
     if not enough:
-        raise typer.Exit(NOT_VERIFIED)
+        raise typer.Exit(1)
 
 
 def _status(document: "DocumentSummary") -> str:
@@ -294,11 +237,9 @@ def _pages(document: "DocumentSummary") -> str:
 
 def _failure(failure: "DocumentFailure | None") -> str:
     """Say why a document, or a page of it, could not be read; empty if nothing failed."""
-    if failure is None:
-        return ""
-    if failure.page is None:
-        return failure.reason
-    return joined(": ", (_("p. {page}").format(page=failure.page), failure.reason))
+    if failure is None or failure.page is None:
+        return failure.reason if failure else ""
+    return _("p. {page}").format(page=failure.page) + f": {failure.reason}"
 
 
 def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[tuple[str, str]]:
@@ -306,13 +247,9 @@ def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[t
     from rag_resources.documents.review import concerns_of
 
     return [
-        (_of_page(each.page), _concern(each))
+        (_("Page") + f" {each.page}" if each.page else _("Reason"), _concern(each))
         for each in concerns_of(document, details.pages, details.extractions)
     ]
-
-
-def _of_page(page: int | None) -> str:
-    return _("Reason") if page is None else _("p. {page}").format(page=page)
 
 
 def _concern(each: "ToReview") -> str:

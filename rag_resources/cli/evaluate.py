@@ -1,23 +1,27 @@
-"""`rag evaluate`: runs the golden questions through a configuration."""
+"""`rag evaluate`: asks the golden questions; `rag report`: all evaluations on one page."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+import webbrowser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
-from rag_resources.cli.evaluation_json import evaluation_json, notes_to_name
 from rag_resources.cli.output import (
     JsonOption,
-    console,
+    conclude,
     note,
+    picked,
+    print_table,
     progress,
     say,
-    table,
+    working,
     write_json,
 )
 from rag_resources.cli.session import application
 from rag_resources.languages.labels import METRIC_WORDS
-from rag_resources.languages.messages import _, joined, ngettext
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerFigures
@@ -28,44 +32,17 @@ if TYPE_CHECKING:
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
-METRIC_COLUMNS = (_("Metric"), _("Value"), _("95 % CI"))
 SHOWN_QUESTIONS = 10
-GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
 def evaluate(
     config: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONFIGURACIÓN",
-            help=_(
-                "Named configuration. By default the promoted one; if there is none, "
-                "hybrid_windows."
-            ),
-        ),
+        str, typer.Argument(metavar="CONFIGURACIÓN", help=_("The named configuration."))
     ],
-    as_json: JsonOption = False,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            "--judge",
-            metavar="JUEZ",
-            help=_(
-                "What judges the answers: embedded (rules and vectors) or llm (the language "
-                "model). Empty: nothing; by default JUDGE."
-            ),
-        ),
-    ] = None,
     no_store: Annotated[
         bool, typer.Option("--no-store", help=_("Does not store the evaluation."))
     ] = False,
-    fail_under_gate: Annotated[
-        bool,
-        typer.Option(
-            "--fail-under-gate",
-            help=_("Ends with code 1 if some gate keeps the configuration from serving."),
-        ),
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Evaluate a named configuration."""
     from rag_resources.core.configuration_notices import notices
@@ -77,107 +54,54 @@ def evaluate(
         for notice in filter(None, (*notices(named.retrieval), same, off)):
             note(notice)
         if broken := app.golden.broken():
-            first = broken[0].finding
             note(
                 _(
-                    "Questions with a relevant note that no longer exists: {count}. That note "
-                    "counts as not found here; “rag run” and the UI do not evaluate until they "
-                    "are mended. The first: {first}"
-                ).format(count=len(broken), first=first)
+                    "Questions with a relevant note that no longer exists: {count}. The first: "
+                    "{first}"
+                ).format(count=len(broken), first=broken[0].finding)
             )
-        steps = app.evaluations.steps(judge)
-        with progress(_("Evaluating {name}").format(name=config), total=steps) as advance:
-            evaluation = app.evaluations.run(
-                named, judge=judge, store=not no_store, progress=advance
-            )
+        with progress(
+            _("Evaluating {name}").format(name=config), total=app.evaluations.steps()
+        ) as advance:
+            evaluation = app.evaluations.run(named, store=not no_store, progress=advance)
         gates = app.evaluations.gates_of(named, evaluation)
-        names = app.indexing.external_ids(notes_to_name(evaluation)) if as_json else {}
+        missed = [each for each in evaluation.outcomes if not each.is_hit]
+        shown = (id_ for each in missed for id_ in _notes_of(each)) if as_json else ()
+        names = app.indexing.external_ids(set(shown))
     if as_json:
-        write_json(evaluation_json(evaluation, named, gates, names))
+        write_json(_as_json(evaluation, named, gates, names))
     else:
         _show(evaluation, named, gates)
-    if fail_under_gate and gates.obstacle:
-        raise typer.Exit(1)
+
+
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FICHERO.html",
+            help=_("File to write. By default reports/evaluation.html in RAG_HOME."),
+        ),
+    ] = None,
+    open_it: Annotated[
+        bool, typer.Option("--open", help=_("Also opens the report in the browser."))
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the report of the stored evaluations, and say where it is."""
+    with application() as opened, working(_("Preparing the report…")):
+        where = opened.evaluations.write_report(opened.evaluations.report(), output)
+    conclude(_("Report written to {path}").format(path=where), {"report": where}, as_json=as_json)
+    if open_it:
+        webbrowser.open(where if "://" in where else Path(where).as_uri())
 
 
 def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
-    summary = evaluation.summary
-    screen = console()
-    title = _("{name} (questions: {count})").format(
-        name=configuration.name, count=summary.total_queries
-    )
-    screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
-    metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
-    groups = (_("Group"), _("Questions"), *metrics)
-    screen.print(table(groups, _group_rows(summary)))
-    show_missed(evaluation.outcomes)
-    say(
-        _("Latency: p50 {p50:.0f} ms, p95 {p95:.0f} ms (limit {limit:.0f} ms).").format(
-            p50=summary.latency.p50_ms,
-            p95=summary.latency.p95_ms,
-            limit=gates.config.latency_p95_ms,
-        )
-    )
-    say(
-        ngettext(
-            "Measured afterwards, on {queries} question, with the deadline of a user; without a "
-            "whole answer in time: {late}.",
-            "Measured afterwards, on {queries} questions, with the deadline of a user; without a "
-            "whole answer in time: {late}.",
-            summary.latency_queries,
-        ).format(queries=summary.latency_queries, late=summary.late_queries)
-    )
-    if summary.judgements:
-        say(_judgements_in_words(summary.judgements))
-    if summary.answers:
-        say(_answers_in_words(summary.answers.figures))
-        _show_answer_gates(gates, summary.answers.figures)
-    _show_verdict(gates, configuration, summary.total_queries)
-    errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
-    if errors:
-        note(
-            _("Questions that failed and count as not found: {count}. The first: {reason}").format(
-                count=len(errors), reason=errors[0]
-            )
-        )
-    if evaluation.evaluation_id:
-        say(_("Evaluation stored: {evaluation_id}").format(evaluation_id=evaluation.evaluation_id))
-    else:
-        say(_("Evaluation not stored (--no-store)."))
-
-
-def _show_answer_gates(gates: "Gates", figures: "AnswerFigures") -> None:
-    """Say whether the answers reach their thresholds, and whether missing one only warns."""
-    from rag_resources.core.gate import GateState
-    from rag_resources.evaluation.summary import GATE_WORDS
-
-    config = gates.config
-    for state, described, is_measured, blocks in (
-        (
-            gates.citations,
-            gates.citations_in_words,
-            figures.citation_precision is not None,
-            config.citation_precision_blocks,
-        ),
-        (
-            gates.silence,
-            gates.silence_in_words,
-            figures.false_answers is not None,
-            config.false_answers_blocks,
-        ),
-    ):
-        verdict: str = GATE_WORDS[state] if is_measured else _("not measured")
-        if state is GateState.FAIL and not blocks:
-            verdict = _("{verdict}, but only warns").format(verdict=verdict)
-        said = joined(": ", (verdict, described))
-        say(_("Gate: {description}.").format(description=said))
-
-
-def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: int) -> None:
     from rag_resources.core.configuration import Role
     from rag_resources.evaluation.summary import gate_in_words
 
-    described = gate_in_words(gates.hit_rate, queries)
+    summary = evaluation.summary
+    described = gate_in_words(gates.hit_rate, summary.total_queries)
     say(_("Gate: {description}.").format(description=described))
     if gates.against:
         say(gates.against.in_words)
@@ -189,6 +113,31 @@ def _show_verdict(gates: "Gates", configuration: "NamedConfiguration", queries: 
         )
     elif gates.obstacle and gates.obstacle is not gates.incomparable:
         note(_("It cannot serve: {reason}.").format(reason=gates.obstacle))
+    title = _("{name} (questions: {count})").format(
+        name=configuration.name, count=summary.total_queries
+    )
+    print_table((_("Metric"), _("Value"), _("95 % CI")), _metric_rows(summary), title=title)
+    show_missed(evaluation.outcomes)
+    say(
+        _("Latency: p50 {p50:.0f} ms, p95 {p95:.0f} ms (limit {limit:.0f} ms).").format(
+            p50=summary.latency.p50_ms,
+            p95=summary.latency.p95_ms,
+            limit=gates.config.latency_p95_ms,
+        )
+    )
+    if summary.judgements:
+        say(_judgements_in_words(summary.judgements))
+    if summary.answers:
+        say(_answers_in_words(summary.answers.figures))
+    errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
+    if errors:
+        note(
+            _("Questions that failed and count as not found: {count}. The first: {reason}").format(
+                count=len(errors), reason=errors[0]
+            )
+        )
+    if evaluation.evaluation_id:
+        say(_("Evaluation stored: {evaluation_id}").format(evaluation_id=evaluation.evaluation_id))
 
 
 def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
@@ -213,26 +162,10 @@ def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
     from rag_resources.evaluation.summary import missed_rows
 
     rows = missed_rows(outcomes)
-    if not rows:
-        return
-    say(_("Without a relevant note among the first ten: {count}.").format(count=len(rows)))
-    columns = (_("Question"), _("came first"))
-    console().print(table(columns, rows[:SHOWN_QUESTIONS], prose=True))
-    if len(rows) > SHOWN_QUESTIONS:
-        say(_("{shown} are shown; all with --json.").format(shown=SHOWN_QUESTIONS))
-
-
-def _group_rows(summary: "Summary") -> list[list[str]]:
-    from rag_resources.evaluation.summary import group_in_words
-
-    return [
-        [
-            group_in_words(group),
-            f"{values['queries']:.0f}",
-            *(f"{values[metric]:.3f}" for metric in GROUP_METRICS),
-        ]
-        for group, values in summary.breakdown.items()
-    ]
+    if rows:
+        title = _("Without a relevant note among the first ten: {count}.").format(count=len(rows))
+        columns = (_("Question"), _("came first"))
+        print_table(columns, rows[:SHOWN_QUESTIONS], title=title, prose=True)
 
 
 def _judgements_in_words(judgements: "JudgeSummary") -> str:
@@ -270,3 +203,86 @@ def _answers_in_words(figures: "AnswerFigures") -> str:
         recall=figures.metrics[CITATION_RECALL].mean,
         answerer=figures.answerer,
     )
+
+
+def _as_json(
+    evaluation: "Evaluation",
+    named: "NamedConfiguration",
+    gates: "Gates",
+    names: Mapping[UUID, str],
+) -> dict[str, Any]:
+    summary, verdict = evaluation.summary, gates.hit_rate
+    return {
+        "evaluationId": evaluation.evaluation_id,
+        "configuration": named.name,
+        **picked(named.retrieval, "config_hash", "model"),
+        **picked(
+            summary,
+            *("total_queries", "failed_queries", "degraded_queries", "latency_queries"),
+            *("late_queries", "metrics", "breakdown", "latency", "stages"),
+        ),
+        "gate": {
+            **picked(verdict, "state", "threshold", "queries_to_settle", hit_rate_at_10="hit_rate"),
+            "interval": [verdict.interval.low, verdict.interval.high],
+            **picked(gates, "latency", "citations", "silence", "regression", "obstacle"),
+        },
+        "judgements": summary.judgements and _judgements_as_json(summary.judgements),
+        "answers": summary.answers and _answers_as_json(summary.answers.figures),
+        "missed": [
+            _question_as_json(each, names)
+            for each in evaluation.outcomes
+            if not each.is_hit and not each.error
+        ],
+        "failures": [
+            {"query": each.golden.query, "error": each.error}
+            for each in evaluation.outcomes
+            if each.error
+        ],
+    }
+
+
+def _notes_of(outcome: "QueryOutcome") -> Sequence[UUID]:
+    return (*outcome.golden.relevant_note_ids, *outcome.retrieved_note_ids)
+
+
+def _question_as_json(outcome: "QueryOutcome", names: Mapping[UUID, str]) -> dict[str, Any]:
+    relevant = outcome.golden.relevant_note_ids
+    retrieved = [UUID(note_id) for note_id in outcome.judged.distinct]
+    return {
+        "goldenId": outcome.key,
+        "query": outcome.golden.query,
+        "relevantNoteIds": relevant,
+        "relevantNotes": [names.get(note_id, str(note_id)) for note_id in relevant],
+        "retrievedNoteIds": retrieved,
+        "retrievedNotes": [names.get(note_id, str(note_id)) for note_id in retrieved],
+    }
+
+
+def _judgements_as_json(judgements: "JudgeSummary") -> dict[str, Any]:
+    return picked(
+        judgements,
+        *("faithfulness", "answer_relevance"),
+        judged_queries="judged",
+        judge_failures="failures",
+    ) | picked(
+        judgements.info, "answerer", judge="name", judge_model="model", judge_version="version"
+    )
+
+
+def _answers_as_json(figures: "AnswerFigures") -> dict[str, Any]:
+    claims = {"citation": figures.citation, "answerable": figures.answerable}
+    curve = figures.silence
+    return picked(figures, "answerer", "questions", "answered", "failed") | {
+        "metrics": {
+            name: {"mean": own.mean, "interval": [own.low, own.high]}
+            for name, own in figures.metrics.items()
+        },
+        "silence": curve.to_json(curve.points[0]) if curve else None,
+        "claims": {
+            name: picked(own, "auc", "brier", "constant_brier")
+            | {"aucInterval": [own.auc_low, own.auc_high]}
+            | {"bands": [band.to_json() for band in own.bands]}
+            for name, own in claims.items()
+            if own
+        },
+    }

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, progress, say, table, write_json
+from rag_resources.cli.output import JsonOption, picked, print_table, progress, say, write_json
 from rag_resources.cli.session import application
 from rag_resources.languages.labels import METRIC_WORDS
 from rag_resources.languages.messages import _
@@ -46,60 +46,41 @@ def experiment(
 def _show(asked: "Experiment", result: "ExperimentResult") -> None:
     from rag_resources.evaluation.summary import comparison_sentence
 
-    metric = METRIC_WORDS[asked.selection.metric]
+    choice, metric = result.choice, asked.selection.metric
     total = next(iter(result.summaries.values())).total_queries
-    title = _("{name} (configurations: {count}; questions: {queries})").format(
-        name=asked.name, count=len(result.configurations), queries=total
-    )
-    columns = (
-        _("Configuration"),
-        *dict.fromkeys((metric, "Hit_Rate@10", "MRR")),
-        "p50/p95 ms",
-    )
-    console().print(table(columns, _rows(columns, asked, result), title=title))
-    choice = result.choice
     say(
         _(
-            "The best in {metric}: “{name}”. The figure in the table favours it: it is of the "
-            "questions that chose it."
-        ).format(name=choice.best, metric=metric)
-    )
-    judged, parts = len(choice.judged), len(choice.by_part)
-    say(
-        _(
-            "Judged in {parts} parts, each with what the questions of the others chose ({judged} "
-            "of {total}):"
-        ).format(judged=judged, total=total, parts=parts)
-    )
-    say(comparison_sentence(result.against_base, asked.selection.metric))
-    if len(set(choice.by_part)) > 1:
-        say(
-            _(
-                "The parts do not choose the same, so the choice depends on few questions: {names}."
-            ).format(names="; ".join(sorted(set(choice.by_part))))
+            "The best in {metric}: “{name}”. Judged in {parts} parts, each with what the questions "
+            "of the others chose ({judged} of {total}):"
+        ).format(
+            name=choice.best,
+            metric=METRIC_WORDS[metric],
+            parts=len(choice.by_part),
+            judged=len(choice.judged),
+            total=total,
         )
-
-
-def _rows(
-    columns: tuple[str, ...], asked: "Experiment", result: "ExperimentResult"
-) -> list[tuple[str, ...]]:
-    names = {word: name for name, word in METRIC_WORDS.items()}
-    metrics = [names[column] for column in columns if column in names]
-    ordered = sorted(
-        result.summaries, key=lambda name: -result.summaries[name].metrics[asked.selection.metric]
     )
-    return [
+    say(comparison_sentence(result.against_base, metric))
+    metrics = tuple(dict.fromkeys((metric, "hit_rate_at_10", "mrr")))
+    columns = (_("Configuration"), *(METRIC_WORDS[each] for each in metrics), "p50/p95 ms")
+    rows = [
         (
             name,
-            *(f"{result.summaries[name].metrics[metric]:.3f}" for metric in metrics),
-            "{0.p50_ms:.0f}/{0.p95_ms:.0f}".format(result.summaries[name].latency),
+            *(f"{summary.metrics[each]:.3f}" for each in metrics),
+            f"{summary.latency.p50_ms:.0f}/{summary.latency.p95_ms:.0f}",
         )
-        for name in ordered
+        for name, summary in sorted(
+            result.summaries.items(), key=lambda item: -item[1].metrics[metric]
+        )
     ]
+    title = _("{name} (configurations: {count}; questions: {queries})").format(
+        name=asked.name, count=len(rows), queries=total
+    )
+    print_table(columns, rows, title=title)
 
 
 def _as_json(asked: "Experiment", result: "ExperimentResult") -> dict[str, Any]:
-    choice, against = result.choice, result.against_base
+    choice = result.choice
     return {
         "name": asked.name,
         "base": asked.base,
@@ -108,24 +89,20 @@ def _as_json(asked: "Experiment", result: "ExperimentResult") -> dict[str, Any]:
             {
                 "name": name,
                 "configHash": result.configurations[name].config_hash,
-                "metrics": dict(summary.metrics),
-                "p50Ms": summary.latency.p50_ms,
-                "p95Ms": summary.latency.p95_ms,
+                **picked(summary, "metrics"),
+                **picked(summary.latency, "p50_ms", "p95_ms"),
             }
             for name, summary in result.summaries.items()
         ],
         "best": choice.best,
-        "chosenByPart": list(choice.by_part),
+        "chosenByPart": choice.by_part,
         "judgedQueries": len(choice.judged),
         "againstBase": [
-            {
-                "metric": item.metric,
-                "base": item.before,
-                "chosen": item.after,
-                "interval": list(item.interval),
-                "adjustedPValue": item.adjusted_p_value,
-                "verdict": item.verdict.value,
-            }
-            for item in against.metrics
+            picked(
+                *(item, "metric", "interval", "adjusted_p_value", "verdict"),
+                base="before",
+                chosen="after",
+            )
+            for item in result.against_base.metrics
         ],
     }

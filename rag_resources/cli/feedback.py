@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, print_table, say, told, told_day, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    LimitOption,
+    clean,
+    print_table,
+    say,
+    told,
+    told_day,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.languages.messages import _, joined
@@ -51,35 +60,20 @@ def feedback(
     if as_json:
         write_json(given.to_json())
         return
-    say(
-        _("Noted for the answer {answer_id}.").format(answer_id=str(given.answer_id)[:ID_CHARS])
-        if citation is None
-        else _("Noted for the citation {citation} of the answer {answer_id}.").format(
-            answer_id=str(given.answer_id)[:ID_CHARS], citation=citation
-        )
-    )
+    say(_("Noted for the answer {answer_id}.").format(answer_id=str(given.answer_id)[:ID_CHARS]))
 
 
 @command(app, "list", _("The last answers, with what was said of them."))
-def list_answers(
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
-    ] = SHOWN_ANSWERS,
-    as_json: JsonOption = False,
-) -> None:
+def list_answers(limit: LimitOption = SHOWN_ANSWERS, as_json: JsonOption = False) -> None:
     """List the latest answers."""
     with application() as opened:
-        found = opened.answer_log.latest(limit=limit)
+        found = opened.answer_log.latest(limit=limit or SHOWN_ANSWERS)
     if as_json:
         write_json({"answers": [own.to_json() for own in found]})
         return
     columns = (
-        _("Id"),
-        _("Asked (UTC)"),
-        _("Question"),
-        _("Outcome"),
-        _("Citations"),
-        _("Opinions"),
+        *(_("Id"), _("Asked (UTC)"), _("Question")),
+        *(_("Outcome"), _("Citations"), _("Opinions")),
     )
     rows = [
         (

@@ -1,7 +1,5 @@
 """`rag ingest`: stores notes and reports the outcome."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,20 +28,7 @@ from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
-    from rag_resources.application import Application
-    from rag_resources.core.types import NoteRecord, RejectedRecord
     from rag_resources.ingestion.ingest import IngestReport
-
-SourceName = Annotated[
-    str | None,
-    typer.Option(
-        "--source-name",
-        metavar="NOMBRE",
-        help=_(
-            "Name of the source, part of the identity of each note. By default NOTES_SOURCE_NAME."
-        ),
-    ),
-]
 
 
 def ingest(
@@ -51,12 +36,14 @@ def ingest(
         Path,
         typer.Argument(metavar="RUTA", help=_("Folder or file: Markdown or text, JSONL or CSV.")),
     ],
-    source_name: SourceName = None,
+    source_name: Annotated[
+        str | None,
+        typer.Option("--source-name", metavar="NOMBRE", help=_("Instead of NOTES_SOURCE_NAME.")),
+    ] = None,
     yes: MixesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
-    from rag_resources.core.quoting import printable
     from rag_resources.ingestion.export import is_export
     from rag_resources.ingestion.sources import READERS, iter_source
 
@@ -65,9 +52,14 @@ def ingest(
         return
     records = iter_source(path)
     with application() as app:
-        source = _source(app, path, source_name, mixes=yes)
-        report = _store(app, records, source, path)
-        first_month, is_read = app.notes.first_month, app.notes.is_read_by_runs(path, source)
+        source = app.notes.source_of(path, name=source_name)
+        if source_name is None and not yes:
+            try:
+                app.notes.require_unmixed(source)
+            except MixedSourcesError as error:
+                consented(error)
+        with progress(_("Storing notes")) as advance:
+            report = app.notes.ingest(records, source=source, root=path, progress=advance)
         moved = app.notes.moved(path, source=source)
     if as_json:
         named = [picked(each, "before", "now") for each in moved]
@@ -75,57 +67,19 @@ def ingest(
     elif report.by_month or report.rejected or report.left_out:
         _show(report, source)
     if not (report.by_month or report.left_out):
-        message = (
-            _("No note was stored: all were rejected ({count}).")
-            if report.rejected
-            else _(
-                "There is no note in {path}. Files {suffixes} are looked for, in subfolders, too; "
-                "hidden ones are not."
-            )
-        )
         raise InvalidSourceError(
-            message.format(
-                count=report.rejected_count, path=printable(str(path)), suffixes=" ".join(READERS)
-            ),
+            _(
+                "There are no notes to read in {path} (rejected: {count}). Files {suffixes} are "
+                "read."
+            ).format(path=path, count=report.rejected_count, suffixes=" ".join(READERS)),
             path=str(path),
         )
     if not as_json:
         show_moved(moved)
         if absent := report.absent_besides(moved):
             note(absent)
-        _advise(
-            report,
-            first_month,
-            _(
-                "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
-                "Dagster UI is open (“rag ui”) they are indexed by themselves."
-            )
-            if is_read
-            else _(
-                "Next step: “NOTES_SOURCE= GOLDEN_SOURCE= rag run” (or “… make run”) chunks and "
-                "indexes those months without reading any other folder; the other notes and the "
-                "questions stay as they are. While the Dagster UI is open (“rag ui”) they are "
-                "indexed by themselves."
-            ),
-        )
-
-
-def _source(app: "Application", path: Path, name: str | None, *, mixes: bool) -> str:
-    """Return the source of a path's notes; a person must name it or consent before it mixes."""
-    source = app.notes.source_of(path, name=name)
-    if name is None and not mixes:
-        try:
-            app.notes.require_unmixed(source)
-        except MixedSourcesError as error:
-            consented(error)
-    return source
-
-
-def _store(
-    app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str, path: Path
-) -> "IngestReport":
-    with progress(_("Storing notes")) as advance:
-        return app.notes.ingest(records, source=source, root=path, progress=advance)
+        if _changed_months(report):
+            say(_("Next step: “rag run”."))
 
 
 def _read_export(path: Path, *, as_json: bool) -> None:
@@ -138,9 +92,7 @@ def _read_export(path: Path, *, as_json: bool) -> None:
         "present": reading.present.total(),
         "rejected": reading.rejected_count,
     }
-    rejections = [
-        {"location": rejected.location, "reason": rejected.reason} for rejected in reading.rejected
-    ]
+    rejections = [picked(each, "location", "reason") for each in reading.rejected]
     message = _(
         "Read {path}: new notes: {notes}; new deletions: {deletions}; there before: {present}; "
         "rejected lines: {rejected}."
@@ -148,12 +100,6 @@ def _read_export(path: Path, *, as_json: bool) -> None:
     conclude(message, {**told, "rejections": rejections}, as_json=as_json)
     if not as_json:
         show_rejected(reading.rejected, reading.rejected_count)
-        say(
-            _(
-                "Next step: “rag run” (or “make run”) chunks and indexes those months; while the "
-                "Dagster UI is open (“rag ui”) they are indexed by themselves."
-            )
-        )
 
 
 def _counts(report: "IngestReport") -> dict[str, int]:
@@ -180,43 +126,10 @@ def _show(report: "IngestReport", source: str) -> None:
         ).format(source=source, rejected=report.rejected_count, **_counts(report))
     )
     left_out = [(item.external_id, item.reason) for item in report.left_out[:SHOWN]]
-    columns = (_("Note"), _("Reason"))
-    show_some(
-        columns,
-        left_out,
-        _("Deleted, and not brought back while their content is the same ({count})"),
-        _("… and {count} more; all with their reason, in --json."),
-        report.left_out_count,
-    )
-    if report.left_out:
-        say(_("To bring one back: “rag notes restore NOTE”."))
+    title = _("Deleted, and not brought back while their content is the same ({count})")
+    show_some((_("Note"), _("Reason")), left_out, title.format(count=report.left_out_count))
     show_rejected(report.rejected, report.rejected_count)
     show_undated(report.undated, report.undated_count)
-
-
-def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:
-    months = _changed_months(report)
-    if months:
-        say(_("Months with changes: {months}.").format(months=", ".join(months)))
-    before = [month for month in months if month < first_month]
-    if before:
-        note(
-            _(
-                "There are notes from before FIRST_MONTH ({first}) that no month processes: set "
-                "FIRST_MONTH={month}."
-            ).format(first=first_month, month=before[0])
-        )
-    this_month = f"{datetime.now(UTC):%Y-%m}"
-    after = [month for month in months if month > this_month]
-    if after:
-        note(
-            _(
-                "There are notes with a future date ({months}) that no month processes yet: if it "
-                "is wrong, correct it in the file; the next run takes the note to its month."
-            ).format(months=", ".join(after))
-        )
-    if months:
-        say(next_step)
 
 
 def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,50 +17,44 @@ from uuid import UUID
 
 import typer
 
-from rag_resources.core.errors import MixedSourcesError
+from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
 from rag_resources.core.query import check_language
 from rag_resources.core.tables import ReportTable
 from rag_resources.languages.messages import _, render
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 JsonOption = Annotated[
-    bool,
-    typer.Option(
-        "--json", help=_("Writes the result as JSON on standard output, and nothing else.")
-    ),
+    bool, typer.Option("--json", help=_("Writes the result as JSON, and nothing else."))
 ]
 MixesOption = Annotated[
     bool, typer.Option("--yes", help=_("Mixes notes of several sources without asking."))
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help=_("Deletes without asking."))]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="MOTIVO", help=_("Why; it is stored."))
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, metavar="N", help=_("How many at most."))
+]
 QuietOption = Annotated[
     bool,
     typer.Option(
-        "--quiet",
-        "-q",
-        help=_(
-            "Writes no notices and no progress: only the result and errors. Goes before the "
-            "command."
-        ),
+        "--quiet", "-q", help=_("Writes only the result and errors. Goes before the command.")
     ),
 ]
 SampleOption = Annotated[
     bool,
-    typer.Option(
-        "--sample",
-        help=_(
-            "Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE, even if the database "
-            "has other notes."
-        ),
-    ),
+    typer.Option("--sample", help=_("Reads the sample instead of NOTES_SOURCE and GOLDEN_SOURCE.")),
 ]
+
+SHOWN = 50
+"""Rows of a list, if nobody says how many."""
 
 _WIDEST = 400
 PIPED_COLUMNS = 120
-"""Width of tables written to a file or a pipe."""
+"""Width of passages written to a file or a pipe; tables are as wide as their cells."""
 
 _MIN_SECRET_CHARS = 4
 
@@ -154,8 +147,11 @@ def picked(item: Any, *names: str, **renamed: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {_camel(own.name): _plain(getattr(value, own.name)) for own in fields(value)}
+    names = getattr(value, "__dataclass_fields__", None) or getattr(
+        type(value), "model_fields", None
+    )
+    if names and not isinstance(value, type):
+        return {_camel(name): _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(own) for key, own in value.items()}
     if isinstance(value, Collection) and not isinstance(value, str | bytes):
@@ -170,27 +166,6 @@ def _plain(value: Any) -> Any:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)
-
-
-def write_picture(path: "Path", png: bytes) -> None:
-    """Write a picture to a file, and say so on stderr.
-
-    Raises:
-        InvalidParameterError: It cannot be written there.
-    """
-    from rag_resources.core.errors import InvalidParameterError
-
-    try:
-        path.write_bytes(png)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidParameterError(
-            _("The picture cannot be written to {path}: {reason}.").format(
-                path=path, reason=reason
-            ),
-            path=path,
-        ) from error
-    note(_("Picture written to {path}.").format(path=path))
 
 
 def conclude(text: str, value: Any, *, as_json: bool) -> None:
@@ -209,6 +184,18 @@ def confirmed(question: str, *, about: Sequence[str] = (), err: bool = False) ->
         (note if err else say)(line)
     answer: str = typer.prompt(question, default="", show_default=False, err=err)
     return answer.strip().casefold() in _("y yes").split()
+
+
+def require_consent(question: str, *, yes: bool, about: Sequence[str] = ()) -> None:
+    """Ask a person whether to delete, unless that was said before.
+
+    Raises:
+        InvalidParameterError: The person refused, or there is none.
+    """
+    if not (yes or confirmed(question, about=about)):
+        raise InvalidParameterError(
+            _("Nothing was deleted. To delete without being asked, add --yes.")
+        )
 
 
 def consented(mix: MixedSourcesError) -> bool:
@@ -231,60 +218,47 @@ def console(*, err: bool = False) -> "Console":
     return Console(stderr=err, markup=False, emoji=False, highlight=False, width=width)
 
 
-def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    title: str = "",
-    prose: bool = False,
-    named: bool = False,
-) -> "RenderableType":
-    """Return a table below its title; the first column and prose are aligned left, others right.
-
-    `named` says that the first column has names that other commands take: in a pipe they are never
-    broken.
-    """
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=box.SIMPLE_HEAD)
-    is_whole = not prose or (named and not sys.stdout.isatty())
-    for index, column in enumerate(columns):
-        made.add_column(
-            Text(column),
-            justify="right" if index and not prose else "left",
-            overflow="fold",
-            no_wrap=index == 0 and is_whole,
-        )
-    for row in rows:
-        made.add_row(*(Text(clean(cell)) for cell in row))
-    # A title of the table itself would be wrapped at the width of the table.
-    return Group(Text(title, style="table.title"), made) if title else made
-
-
 def print_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     title: str = "",
     prose: bool = False,
-    named: bool = False,
-    whole: bool = False,
 ) -> None:
-    """Print a `table`; a `whole` one is never narrower than its cells: a terminal wraps lines."""
-    made = table(columns, rows, title=title, prose=prose, named=named)
+    """Print a table below its title; the first column and prose are aligned left, others right.
+
+    Only prose on a terminal is folded: elsewhere a line holds a whole row.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD)
+    for index, column in enumerate(columns):
+        made.add_column(
+            Text(column), justify="right" if index and not prose else "left", overflow="fold"
+        )
+    for row in rows:
+        made.add_row(*(Text(clean(cell)) for cell in row))
     screen = console()
-    if whole:
+    if not (prose and screen.is_terminal):
         wide = screen.options.update(width=_WIDEST)
         screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
+    if title:  # A title of the table itself would be wrapped at the width of the table.
+        screen.print(Text(title, style="table.title"))
     screen.print(made)
 
 
-def show_table(shown: ReportTable, *, whole: bool = False) -> None:
+def show_table(shown: ReportTable) -> None:
     """Print a table of the product."""
-    print_table(shown.columns, shown.rows, title=shown.title, prose=shown.is_prose, whole=whole)
+    print_table(shown.columns, shown.rows, title=shown.title, prose=shown.is_prose)
+
+
+def show_list(columns: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> None:
+    """Print the first rows of a list, and say how many there are."""
+    if rows:
+        print_table(columns, rows, prose=True)
+    say(_("{shown} of {count} are shown.").format(count=total, shown=len(rows)))
 
 
 @contextmanager

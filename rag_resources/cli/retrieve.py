@@ -1,7 +1,7 @@
 """`rag retrieve`: shows the passages that answer a question."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,18 +19,11 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.search_options import (
     ConfigOption,
+    FilterOption,
     LanguageOption,
-    MetadataOption,
-    ModelOption,
-    NoteOption,
     QuestionArgument,
     SetOption,
-    SinceOption,
-    SourceOption,
-    StrategyOption,
-    TagOption,
     TopKOption,
-    UntilOption,
     search_of,
 )
 from rag_resources.cli.session import application
@@ -52,16 +45,15 @@ _LEAD_CHARS = 200
 def retrieve(
     question: QuestionArgument,
     config: ConfigOption = None,
-    strategy: StrategyOption = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", metavar="ESTRATEGIA", help="semantic, fulltext, hybrid, hybrid+rerank."
+        ),
+    ] = None,
     top_k: TopKOption = None,
-    model: ModelOption = None,
     changed: SetOption = None,
-    source: SourceOption = None,
-    tag: TagOption = None,
-    notes: NoteOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    metadata: MetadataOption = None,
+    filters: FilterOption = None,
     language: LanguageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,17 +61,11 @@ def retrieve(
     search = search_of(
         question,
         config=config,
-        strategy=strategy,
-        model=model,
-        changed=changed,
         top_k=top_k,
+        changed=changed,
+        filters=filters,
         language=language,
-        source=source,
-        tag=tag,
-        notes=notes,
-        since=since,
-        until=until,
-        metadata=metadata,
+        strategy=strategy,
     )
     with application() as app, working(_("Searching…")):
         answered = app.retrieve(search.question, **search.arguments(app.notes))
@@ -87,59 +73,27 @@ def retrieve(
     if as_json:
         write_json(answered.origin_to_json() | response.to_json())
     else:
-        _show(
-            response,
-            answered.configuration,
-            filtered=search.is_filtered,
-        )
+        warn_of(response)
+        if not response.error:
+            _show(response, answered.configuration)
     if response.error:
         raise typer.Exit(1)
 
 
-def _show(
-    response: "RetrievalResponse",
-    configuration: str,
-    *,
-    filtered: bool,
-) -> None:
+def _show(response: "RetrievalResponse", configuration: str) -> None:
     from rag_resources.retrieval.confidence import confidence_in_words
 
-    warn_of(response)
-    if response.error:
-        return
-    if searched := response.transformed:
-        if searched.sub_queries:
-            quoted = [_("“{question}”").format(question=q) for q in searched.sub_queries]
-            say(
-                _("Besides the whole question, its parts were searched: {questions}").format(
-                    questions=joined(" · ", quoted)
-                )
-            )
-        if searched.hypothetical_answer:
-            say(
-                _("An imagined answer was searched too: “{answer}”").format(
-                    answer=searched.hypothetical_answer
-                )
-            )
     if not response.results:
-        say(
-            _("No note that meets the filters answers this question with this configuration.")
-            if filtered
-            else _("No note answers this question with this configuration.")
-        )
+        say(_("No note answers this question with these filters and this configuration."))
     for rank, result in enumerate(response.results, start=1):
         console().print(_panel(rank, result))
     if response.confidence:
         for sentence in confidence_in_words(response.confidence):
             say(sentence)
-    template = (
-        _("Results: {count}, in {total:.0f} ms, from the cache")
-        if response.cached
-        else _("Results: {count}, in {total:.0f} ms")
+    count = _("Results: {count}, in {total:.0f} ms").format(
+        count=len(response.results), total=response.latency_ms
     )
-    count = template.format(count=len(response.results), total=response.latency_ms)
-    how = (configuration, response.strategy, response.model)
-    say(joined(" · ", (count, *filter(None, how))))
+    say(joined(" · ", (count, configuration, response.strategy)))
 
 
 def warn_of(response: "RetrievalResponse") -> None:

@@ -14,36 +14,18 @@ from rag_resources.cli.output import (
     show_table,
     write_json,
 )
-from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_left_out
 from rag_resources.cli.survey_report import show_rejected, show_unread
-from rag_resources.languages.messages import _, joined
+from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
     from rag_resources.database.readers import StandbyStatus
     from rag_resources.database.schema import Schema
-    from rag_resources.programs import Program
     from rag_resources.settings import Settings
     from rag_resources.store.models import ModelContents
     from rag_resources.store.status import DatabaseStatus
-
-_ISOLATION = {
-    "roles": _(
-        "Questions are searched in a read-only role that sees no rows but those of its tenant "
-        "(docs/tenants.md)."
-    ),
-    "views": _(
-        "Questions are searched in a read-only role that sees the rows of its tenant, and tables "
-        "with indexes of words through views of them (docs/tenants.md)."
-    ),
-    "conditions": _(
-        "Tenants are kept apart by the conditions of the statements only: the role “rag_reader” "
-        "is missing (docs/tenants.md)."
-    ),
-}
 
 
 def status(as_json: JsonOption = False) -> None:
@@ -65,24 +47,26 @@ def status(as_json: JsonOption = False) -> None:
             {"server": server, "programs": programs, "database": contents, "problem": problem}
         )
         return
-    configurations = load_configurations(settings.configuration_folders)
-    tell_left_out(configurations)
-    _show_server(server)
+    say(server_in_words(server))
     for standby in standbys:
-        say(_standby_in_words(standby))
-    for program in programs:
-        say(_program_in_words(program))
-    if not programs:
         say(
-            _(
-                "“rag run”, “rag ui” and “rag serve” are not running on this machine with this "
-                "RAG_HOME."
+            _("Standby {address}: behind by {behind} bytes.").format(
+                address=standby.address,
+                behind="–" if standby.behind_bytes is None else standby.behind_bytes,
             )
         )
-    if found:
-        _show_database(found, models, settings, evidence, configurations)
-    elif problem:
+    for program in programs:
+        say(
+            _("Running: “{command}” (process {pid}) {address}").format(
+                command=program.command, pid=program.pid, address=program.address or ""
+            )
+        )
+    if problem:
         say(problem)
+    if found:
+        configurations = load_configurations(settings.configuration_folders)
+        tell_left_out(configurations)
+        _show_database(found, models, settings, evidence, configurations)
 
 
 def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
@@ -110,6 +94,14 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     return described, own_url
 
 
+def server_version(url: str) -> str:
+    """Ask a server for its version, such as `16.4`."""
+    from rag_resources.database.migrations import connect
+
+    with connect(url) as connection:
+        return (connection.info.parameter_status("server_version") or "").partition(" ")[0]
+
+
 def find_standbys(url: str, settings: "Settings") -> "list[StandbyStatus]":
     """Return how far each standby of the settings lags."""
     from rag_resources.database.readers import look_at_standbys
@@ -118,55 +110,29 @@ def find_standbys(url: str, settings: "Settings") -> "list[StandbyStatus]":
     return look_at_standbys(url, urls) if urls else []
 
 
-def _standby_in_words(standby: "StandbyStatus") -> str:
-    from rag_resources.database.readers import StandbyState
-
-    words = {
-        StandbyState.CURRENT: _("Standby {address}: up to date."),
-        StandbyState.BEHIND: _("Standby {address}: lacks {kilobytes} kB of the primary's log."),
-        StandbyState.LOST: _("Standby {address}: does not answer, so it is not read."),
-        StandbyState.NO_STANDBY: _(
-            "Standby {address}: is none any more (perhaps it was promoted), so it is not read."
-        ),
-    }
-    kilobytes = -(-(standby.behind_bytes or 0) // 1024)
-    return words[standby.state].format(address=standby.address, kilobytes=kilobytes)
-
-
-def _program_in_words(program: "Program") -> str:
-    address = _(", at {address}").format(address=program.address) if program.address else ""
-    since = f"{program.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return _("Running: “{command}” (process {pid}, since {since}){address}").format(
-        command=program.command, pid=program.pid, since=since, address=address
+def server_in_words(server: Mapping[str, Any]) -> str:
+    """Say which server there is, and whether it runs."""
+    if not server["embedded"]:
+        return _("Own database (DATABASE_URL): PostgreSQL {version} at {address}").format(**server)
+    if server["running"]:
+        return _("Embedded PostgreSQL {version}, running at {address}. Data: {dataDir}").format(
+            **server
+        )
+    if server["exists"]:
+        return _("The embedded PostgreSQL is not running: use “rag up”. Data: {path}").format(
+            path=server["dataDir"]
+        )
+    return _("There is no database in {home} (RAG_HOME). “rag run” creates it.").format(
+        home=server["home"]
     )
 
 
 def documents_in_words(documents: int, unread: int, missing: int) -> str:
     """Say how many documents there are, how many could not be read, and how many have no file."""
-    if unread:
-        told = _(
-            "Documents that could not be read: {failed} of {documents}. Which they are, and why: "
-            "“rag document list”."
-        ).format(failed=unread, documents=documents)
-    else:
-        told = _("Documents: {documents}. Which they are, and how: “rag document list”.").format(
-            documents=documents
-        )
-    return (
-        joined(
-            " ",
-            (
-                told,
-                _(
-                    "Documents whose file is gone: {count}. They are kept and still found; “rag "
-                    "document list” says which they are, and “rag document delete DOCUMENT” "
-                    "deletes one."
-                ).format(count=missing),
-            ),
-        )
-        if missing
-        else told
-    )
+    return _(
+        "Documents: {documents}; not read: {unread}; without their file: {missing}. Which: “rag "
+        "document list”."
+    ).format(documents=documents, unread=unread, missing=missing)
 
 
 def schema_of(url: str) -> "Schema":
@@ -203,30 +169,6 @@ def read_contents(
         return found, evidence
 
 
-def _show_server(server: dict[str, Any]) -> None:
-    if not server["embedded"]:
-        say(_("Own database (DATABASE_URL): PostgreSQL {version} at {address}").format(**server))
-    elif server["running"]:
-        say(
-            _("Embedded PostgreSQL {version}, running at {address}. Data: {path}").format(
-                path=server["dataDir"], **server
-            )
-        )
-    elif not server["exists"]:
-        say(
-            _(
-                "There is no database in {home} (RAG_HOME). “rag run” creates it, or “rag up” an "
-                "empty one."
-            ).format(home=server["home"])
-        )
-    else:
-        say(
-            _("The embedded PostgreSQL is not running: use “rag up”. Data: {path}").format(
-                path=server["dataDir"]
-            )
-        )
-
-
 def _show_database(
     found: "DatabaseStatus",
     models: "list[ModelContents]",
@@ -234,43 +176,31 @@ def _show_database(
     evidence: "Mapping[UUID, Evidence]",
     configurations: "Mapping[str, NamedConfiguration]",
 ) -> None:
+    from rag_resources.core.retrievers import VectorKind
     from rag_resources.evaluation.summary import comparison_table
+    from rag_resources.migration.status import MODEL_STATES
 
     say(counts_in_words(found))
     if found.documents:
         say(documents_in_words(found.documents, found.unread_documents, found.missing_documents))
         show_unread(found.unread)
     show_rejected(found.rejections, found.rejected)
-    say(_ISOLATION[found.isolation])
     say(serving_in_words(found))
-    _print_models(models)
+    columns = (_("Model"), _("State"), _("Chunks with vectors"), _("Windows"), _("Without vectors"))
+    rows = [
+        (
+            model.name,
+            MODEL_STATES[model.state],
+            str(model.count(VectorKind.CHUNK)),
+            str(model.count(VectorKind.WINDOW)),
+            str(model.pending),
+        )
+        for model in models
+    ]
+    print_table(columns, rows)
     if found.evaluations:
         title = _("Last evaluation of each configuration")
-        compared = comparison_table(found.evaluations, settings.gate, evidence, title=title)
-        show_table(compared, whole=True)
-        say(
-            _(
-                "The gate is that of Hit_Rate@10; “rag evaluate NAME” says whether another one "
-                "stands in the way."
-            )
-        )
-        on = [each for each in found.evaluations if _is_on(each, settings)]
-        repeated = [each for each in on if each.configuration in configurations]
-        if any(evidence[each.evaluation_id].is_stale for each in repeated):
-            say(_("The stale ones are repeated by “rag run”, or one by “rag evaluate NAME”."))
-        if gone := [each.configuration for each in on if each not in repeated]:
-            say(
-                _("Without a valid configuration file, so no longer repeated: {names}.").format(
-                    names=", ".join(gone)
-                )
-            )
-        if off := [each.configuration for each in found.evaluations if each not in on]:
-            say(
-                _(
-                    "Neither evaluated nor promoted, because their model is not in "
-                    "EMBEDDING_MODELS: {names}."
-                ).format(names=", ".join(off))
-            )
+        show_table(comparison_table(found.evaluations, settings.gate, evidence, title=title))
     else:
         say(_("There are no evaluations yet."))
 
@@ -302,40 +232,6 @@ def serving_in_words(found: "DatabaseStatus") -> str:
     return _("“{configuration}” serves with the model {model}, since {since}.").format(
         configuration=serving.configuration, model=serving.model, since=since
     )
-
-
-def _is_on(evaluation: "StoredEvaluation", settings: "Settings") -> bool:
-    """Whether the models switched on make what the evaluated configuration needs."""
-    from rag_resources.core.configuration import usable_retrieval
-
-    config = usable_retrieval(evaluation.config, origin=evaluation.configuration)
-    return config is None or settings.makes_vectors_for(config)
-
-
-def _print_models(models: "list[ModelContents]") -> None:
-    from rag_resources.core.retrievers import VectorKind
-    from rag_resources.migration.status import MODEL_STATES
-
-    columns = (
-        _("Model"),
-        _("State"),
-        _("Chunks with vectors"),
-        _("Notes with a vector"),
-        _("Windows"),
-        _("Without vectors"),
-    )
-    rows = [
-        (
-            model.name,
-            MODEL_STATES[model.state],
-            str(model.count(VectorKind.CHUNK)),
-            str(model.count(VectorKind.NOTE)),
-            str(model.count(VectorKind.WINDOW)),
-            str(model.pending),
-        )
-        for model in models
-    ]
-    print_table(columns, rows)
 
 
 def _as_json(

@@ -1,11 +1,10 @@
-"""Shows the survey of a folder of notes, for people and as JSON."""
+"""Shows what was read of a folder of notes, and what not: `rag init`, `rag ingest`, `rag run`."""
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rag_resources.cli.env_file import assignment
-from rag_resources.cli.output import picked, print_table, say, warn
+from rag_resources.cli.output import print_table, say, warn
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from rag_resources.ingestion.ingest import MovedNote
     from rag_resources.ingestion.survey import Survey
-    from rag_resources.languages.messages import Text
 
 SHOWN = 20
 
@@ -47,21 +45,17 @@ class Undated(Protocol):
 def show_survey(folder: Path, found: "Survey") -> None:
     """Show which records of a folder would be read, which not and why, and their dates."""
     from rag_resources.documents.media_types import SUFFIXES
-    from rag_resources.ingestion.records import KNOWN_FIELDS
 
     say(
         _("Notes of {path}: {notes} would be read and {rejected} rejected.").format(
             path=folder, notes=found.notes, rejected=found.rejected_count
         )
     )
-    documents = {name: count for name, count in found.other.items() if name in SUFFIXES}
+    documents = Counter({name: count for name, count in found.other.items() if name in SUFFIXES})
     rows = [
         (_("Files of notes"), _counted(found.read)),
-        (
-            _("Documents, which are read if DOCUMENTS_SOURCE is their folder"),
-            _counted(Counter(documents)),
-        ),
-        (_("Other files, which are not read"), _counted(found.other - Counter(documents))),
+        (_("Documents, which are read if DOCUMENTS_SOURCE is their folder"), _counted(documents)),
+        (_("Other files, which are not read"), _counted(found.other - documents)),
     ]
     if found.notes:
         days = [each.created_at for each in found.openings]
@@ -80,119 +74,41 @@ def show_survey(folder: Path, found: "Survey") -> None:
     show_undated(found.undated, len(found.undated))
     if found.unclosed:
         warn(
-            _(
-                "They begin with “---” and a field but do not close it, so that their header is "
-                "read as text: {notes}. Close it with another line “---”."
-            ).format(notes=_first(found.unclosed))
-        )
-    if found.long_gap:
-        before, after = found.long_gap
-        count = found.count_until(before)
-        warn(
-            _(
-                "Between {before} and {after} there is no note, and each run goes over those "
-                "months too, so it takes longer. With “--first-month {after}” it does not; the "
-                "earlier notes ({count}) are stored and found, but whole."
-            ).format(before=before, after=after, count=count)
-        )
-    if found.future:
-        warn(
-            _(
-                "Notes with a date in the future: {count}. No run processes them until their "
-                "month comes: they are found, but whole. If the date is wrong, correct it in its "
-                "file."
-            ).format(count=found.future)
-        )
-    for name in found.fields:
-        if name in KNOWN_FIELDS:
-            warn(
-                _(
-                    "The field “{name}” becomes metadata, because the same record has another one "
-                    "with the same meaning."
-                ).format(name=name)
-            )
-    if found.languages and found.languages["es"] * 2 < found.languages.total():
-        warn(
-            _(
-                "Most of the notes do not seem to be Spanish. They are read all the same, but "
-                "sentences and words are treated by the rules of Spanish."
+            _("Front matter that is not closed with “---” is read as text: {notes}.").format(
+                notes=", ".join(found.unclosed)
             )
         )
 
 
-def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = SHOWN) -> None:
+def show_rejected(rejected: "Sequence[_Rejected]", count: int) -> None:
     """Show the first rejected records with their reasons, and count the others."""
-    rows = [(item.location, item.reason) for item in rejected[:shown]]
-    columns = (_("Where"), _("Reason"))
-    show_some(
-        columns,
-        rows,
-        _("Rejected ({count})"),
-        _("… and {count} more; all with their reason, in --json."),
-        count,
-    )
+    rows = [(item.location, item.reason) for item in rejected[:SHOWN]]
+    show_some((_("Where"), _("Reason")), rows, _("Rejected ({count})").format(count=count))
 
 
 def show_unread(unread: "Sequence[_Rejected]") -> None:
     """Show some documents that could not be read, with their reasons."""
-    if unread:
-        columns = (_("Document"), _("Reason"))
-        print_table(columns, [(item.location, item.reason) for item in unread], prose=True)
+    show_some((_("Document"), _("Reason")), [(each.location, each.reason) for each in unread])
 
 
-def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
+def show_undated(undated: "Sequence[Undated]", count: int) -> None:
     """Show the first notes without a date, and the date that each gets from its file."""
-    columns = (_("Note"), _("Date that it gets"))
-    rows = [
-        (item.label, _("{date:%Y-%m-%d}, when the file was changed").format(date=item.created_at))
-        for item in undated[:shown]
-    ]
-    show_some(
-        columns,
-        rows,
-        _(
-            "Without a date ({count}): they get that of their file. To give the right one, write "
-            "“date: YYYY-MM-DD” in the front matter, or fill in the field “date” (in CSV and "
-            "JSONL)."
-        ),
-        _("… and {count} more."),
-        count,
-    )
+    rows = [(item.label, f"{item.created_at:%Y-%m-%d}") for item in undated[:SHOWN]]
+    title = _("Without a date ({count}): they get that of their file.").format(count=count)
+    show_some((_("Note"), _("Date that it gets")), rows, title)
 
 
 def show_moved(moved: "Sequence[MovedNote]") -> None:
     """Show the notes whose file was moved or renamed, with the name that each has now."""
-    columns = (_("Before"), _("Now"))
     rows = [(item.before, item.now) for item in moved[:SHOWN]]
-    show_some(
-        columns,
-        rows,
-        _(
-            "Moved or renamed, it seems: they are still stored under both names ({count}). Delete "
-            "the former with “rag notes delete NOTE”."
-        ),
-        _("… and {count} more."),
-        len(moved),
-    )
+    title = _("Moved or renamed ({count}): delete the former with “rag notes delete NOTE”.")
+    show_some((_("Before"), _("Now")), rows, title.format(count=len(moved)))
 
 
-def show_some(
-    columns: "Sequence[str]",
-    rows: "Sequence[Sequence[str]]",
-    title: "Text",
-    more: "Text",
-    count: int,
-) -> None:
-    """Show the first rows of a table, and count the others; nothing without rows."""
-    if not rows:
-        return
-    print_table(columns, rows, title=title.format(count=count), prose=True)
-    if count > len(rows):
-        say(more.format(count=count - len(rows)))
-
-
-def _first(names: "Sequence[str]") -> str:
-    return ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
+def show_some(columns: "Sequence[str]", rows: "Sequence[Sequence[str]]", title: str = "") -> None:
+    """Show the first rows of a table whose title counts them; nothing without rows."""
+    if rows:
+        print_table(columns, rows, title=title, prose=True)
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -203,26 +119,3 @@ def _counted(counts: Counter[str]) -> str:
 def _labelled(kind: str, counts: Counter[str]) -> str:
     named = [f"{label(f'{kind}_{name}')} ({count})" for name, count in (+counts).most_common()]
     return ", ".join(named) or _("none found")
-
-
-def survey_json(
-    folder: Path, found: "Survey", values: dict[str, str], written: list[Path]
-) -> dict[str, Any]:
-    """Return a survey, the settings made from it and the files written, as JSON."""
-    return {
-        "folder": folder,
-        "notes": found.notes,
-        "files": dict(found.read),
-        "otherFiles": dict(found.other),
-        "months": dict(sorted(found.months.items())),
-        "fields": dict(found.fields),
-        "languages": dict(found.languages),
-        "dates": dict(found.dates),
-        "leftOut": dict(+found.left_out),
-        "rejected": found.rejected_count,
-        "rejections": [picked(each, "location", "reason") for each in found.rejected],
-        "undated": [picked(each, "location", "created_at") for each in found.undated],
-        "settings": values,
-        "env": [assignment(name, value) for name, value in values.items()],
-        "written": written,
-    }

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.launch import forget_runs
 from rag_resources.cli.output import (
     JsonOption,
     conclude,
@@ -17,6 +16,7 @@ from rag_resources.cli.output import (
     warn,
     write_json,
 )
+from rag_resources.cli.server import forget_runs
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError

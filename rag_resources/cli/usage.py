@@ -1,33 +1,64 @@
-"""Typer in Spanish: help pages and error messages about wrong calls.
+"""Typer in the language of operators: help pages, wrong calls, errors and exit codes.
 
 Typer contains its own copy of click, without translations; the exceptions come from that copy.
 """
 
+import os
 import re
+import sys
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer._click.core import Context
-from typer._click.exceptions import (
-    BadOptionUsage,
-    BadParameter,
-    MissingParameter,
-    NoArgsIsHelpError,
-    NoSuchOption,
-)
+from typer._click.exceptions import NoArgsIsHelpError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.exceptions import TyperException
+from typer.exceptions import Abort, TyperException
 
+from rag_resources.cli.output import answer_in, clean, fail, masked, note, told, warn
+from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.languages.messages import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+INTERRUPTED = 130
+ENV_FILE_TOLD = "RAG_ENV_FILE_TOLD"
+"""Set for a program that replaces one that has already told what is wrong with `.env`."""
+
 _CONTEXT = {"help_option_names": ["--help", "-h"]}
+_PROBLEMS = (
+    (r"Missing argument '(?P<name>.+)'", _("The argument “{name}” is missing.")),
+    (r"Missing command", _("The command is missing.")),
+    (
+        r"No such command (['\"])(?P<name>.*?)\1\. Did you mean '(?P<known>.*)'\?",
+        _("There is no command “{name}”. Did you mean {known}?"),
+    ),
+    (r"No such command (['\"])(?P<name>.*?)\1", _("There is no command “{name}”.")),
+    (
+        r"No such option: (?P<name>\S+) \(Possible options: (?P<known>.*)\)",
+        _("There is no option “{name}”. Did you mean {known}?"),
+    ),
+    (r"No such option: (?P<name>\S+)", _("There is no option “{name}”.")),
+    (r"Option '(?P<name>.*)' does not take", _("The option “{name}” takes no value.")),
+    (r"Option '(?P<name>.*)' requires", _("The option “{name}” needs a value.")),
+    (
+        r"Got unexpected extra argument(?:s|\(s\))? \((?P<arguments>.*)\)",
+        _(
+            "Too many arguments: {arguments}. If the question or the path has spaces, put it in "
+            "quotes."
+        ),
+    ),
+    (
+        r"Invalid value for '(?P<name>.+?)': (?P<reason>.*)",
+        _("Invalid value for “{name}”: {reason}."),
+    ),
+)
+"""What click says of a wrong call, and what is said in its place."""
 
 
-class _InSpanish:
-    """A help page in Spanish, for commands and groups."""
+class _Translated:
+    """A help page in the language of operators, for commands and groups."""
 
     def format_usage(self: Any, ctx: Any, formatter: Any) -> None:
         """Write the usage line."""
@@ -37,30 +68,26 @@ class _InSpanish:
     def format_options(self: Any, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, and the commands of a group."""
         found = self.get_params(ctx)
-        arguments = [item for item in found if isinstance(item, TyperArgument)]
         commands = getattr(self, "commands", {})
+        arguments = [(str(a.metavar), a.help or "") for a in found if isinstance(a, TyperArgument)]
+        options = [_option(item) for item in found if isinstance(item, TyperOption)]
+        named = [(name, command.help or "") for name, command in commands.items()]
         for title, rows in (
-            (_("Arguments"), [(str(a.metavar), a.help or "") for a in arguments]),
-            (
-                _("Options"),
-                [_option(item) for item in found if isinstance(item, TyperOption)],
-            ),
-            (
-                _("Commands"),
-                [(name, command.help or "") for name, command in commands.items()],
-            ),
+            (_("Arguments"), arguments),
+            (_("Options"), options),
+            (_("Commands"), named),
         ):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-class SpanishCommand(_InSpanish, TyperCommand):
-    """A command whose help page is in Spanish."""
+class TranslatedCommand(_Translated, TyperCommand):
+    """A command whose help page is in the language of operators."""
 
 
-class SpanishGroup(_InSpanish, TyperGroup):
-    """A group of commands whose help page is in Spanish."""
+class TranslatedGroup(_Translated, TyperGroup):
+    """A group of commands whose help page is in the language of operators."""
 
 
 def group(name: str, description: str) -> typer.Typer:
@@ -68,7 +95,7 @@ def group(name: str, description: str) -> typer.Typer:
     return typer.Typer(
         name=name,
         help=description,
-        cls=SpanishGroup,
+        cls=TranslatedGroup,
         options_metavar=_("[OPTIONS]"),
         context_settings=_CONTEXT,
         subcommand_metavar=_("COMMAND [ARGUMENTS]..."),
@@ -81,7 +108,9 @@ def group(name: str, description: str) -> typer.Typer:
 
 def command(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:
     """Return the decorator that adds a function to a group as a command."""
-    return app.command(name, cls=SpanishCommand, help=description, options_metavar=_("[OPTIONS]"))
+    return app.command(
+        name, cls=TranslatedCommand, help=description, options_metavar=_("[OPTIONS]")
+    )
 
 
 PassedOn = Annotated[
@@ -98,7 +127,7 @@ def passing_on(app: typer.Typer, name: str, description: str) -> Callable[[Funct
     """
     return app.command(
         name,
-        cls=SpanishCommand,
+        cls=TranslatedCommand,
         help=description,
         options_metavar="",
         add_help_option=False,
@@ -106,7 +135,68 @@ def passing_on(app: typer.Typer, name: str, description: str) -> Callable[[Funct
     )
 
 
-def explain(error: TyperException) -> str:
+def run_app(
+    app: typer.Typer, arguments: Sequence[str], *, program: str, debug: bool = False
+) -> int:
+    """Run a command and return its exit code.
+
+    Args:
+        app: The commands.
+        arguments: Without the program's name.
+        program: The program's name in help pages.
+        debug: Whether to print the stack trace of an error.
+
+    Returns:
+        0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
+    """
+    answer_in(None)
+    if os.environ.pop(ENV_FILE_TOLD, None) is None and Path(".env").is_file():
+        from rag_resources.settings import env_file_problems
+
+        for problem in env_file_problems():
+            warn(problem)
+    root: Any = typer.main.get_command(app)
+    try:
+        code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has closed the pipe: nothing can be written, and nothing flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, Abort):
+        code = INTERRUPTED
+    except TyperException as error:
+        typer.echo(clean(told(_explain(error))), err=True)  # --quiet shows errors too.
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - last resort: show one line instead of a stack trace
+        fail(_in_a_line(error))
+        if debug:
+            note(masked(traceback.format_exc()))
+        return 2 if isinstance(error, InvalidInputError) or _is_of_a_file(error) else 1
+    if code == INTERRUPTED:
+        note(_("Interrupted. What was already written is kept; repeat the command to continue."))
+    return code if isinstance(code, int) else 0
+
+
+def _is_of_a_file(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.filename is not None
+
+
+def _in_a_line(error: Exception) -> str:
+    if isinstance(error, RagError):
+        return _("Error: {message}").format(message=error.message)
+    if isinstance(error, OSError) and _is_of_a_file(error):
+        return _("Error: {path} cannot be read or written: {reason}.").format(
+            path=error.filename, reason=error.strerror
+        )
+    # Further lines are for developers: a driver quotes the statement there.
+    first, *__ = str(error).strip().splitlines() or [type(error).__name__]
+    return _(
+        "Unexpected error: {reason}. Repeat the command as “rag --debug …” to see the details."
+    ).format(reason=" ".join(first.split()))
+
+
+def _explain(error: TyperException) -> str:
     """Explain a wrong call: its usage, the problem, and where help is."""
     if isinstance(error, NoArgsIsHelpError):
         return error.message
@@ -119,91 +209,20 @@ def explain(error: TyperException) -> str:
 
 
 def _problem(error: TyperException) -> str:
-    if isinstance(error, MissingParameter):
-        return _("The argument {name} is missing.").format(name=_parameter(error))
-    if isinstance(error, BadParameter):
-        reason = _reason(error)
-        return _("Invalid value for {name}: {reason}.").format(
-            name=_parameter(error), reason=reason
-        )
-    if isinstance(error, NoSuchOption) and error.ctx and _is_global(error.option_name, error.ctx):
-        __, __, order = error.ctx.command_path.partition(" ")
-        return _("The option “{name}” goes before the command: “rag {name} {command} …”.").format(
-            name=error.option_name, command=order
-        )
-    if isinstance(error, NoSuchOption):
-        known = _did_you_mean(error.possibilities)
-        return _("There is no option “{name}”.").format(name=error.option_name) + known
-    if isinstance(error, BadOptionUsage):
-        takes_none = "does not take" in error.message
-        message = (
-            _("The option “{name}” takes no value.")
-            if takes_none
-            else _("The option “{name}” needs a value.")
-        )
-        return message.format(name=error.option_name)
-    return _other_problem(error)
-
-
-def _is_global(option: str, context: Context) -> bool:
-    """Whether an option belongs to `rag` itself, and so before the command."""
-    return any(option in parameter.opts for parameter in context.find_root().command.params)
-
-
-def _other_problem(error: TyperException) -> str:
-    """Translate problems that have no exception class of their own, by their message."""
-    context = getattr(error, "ctx", None)
-    commands = context.command.commands if context and hasattr(context.command, "commands") else {}
-    if error.message.startswith("Missing command"):
-        return _("The command is missing. There are: {known}.").format(known=", ".join(commands))
-    unknown = re.match(r"No such command (['\"])(.*?)\1", error.message)
-    if unknown:
-        known = _(" There are: {known}.").format(known=", ".join(commands))
-        return _("There is no command “{name}”.").format(name=unknown[2]) + known
-    extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
-    if extra:
-        takes_some = context and any(
-            isinstance(own, TyperArgument) for own in context.command.params
-        )
-        message = (
-            _(
-                "Too many arguments: {arguments}. If the question or the path has spaces, put it "
-                "in quotes."
-            )
-            if takes_some
-            else _("{arguments} is too much: this command takes only options.")
-        )
-        return message.format(arguments=extra[1])
-    return error.message
-
-
-def _parameter(error: BadParameter) -> str:
-    parameter = error.param
-    if parameter is None:
-        return "?"
-    return f"«{parameter.opts[0] if isinstance(parameter, TyperOption) else parameter.metavar}»"
-
-
-def _reason(error: BadParameter) -> str:
-    """Return the reason of the validation error that caused this one; it is in Spanish."""
     from pydantic import ValidationError
 
     from rag_resources.core.validation import describe_problems
 
-    reason = error.message
-    if isinstance(error.__cause__, ValidationError):
-        problems = describe_problems(error.__cause__)
-        reason = "; ".join(problem.removeprefix(".: ") for problem in problems)
-    choice = re.match(r"(['\"])(.*?)\1 is not one of (.*?)\.*$", reason)
-    if choice:
-        return _("“{value}” is not one of the options: {expected}").format(
-            value=choice[2], expected=choice[3]
-        )
-    return reason.rstrip(".")
-
-
-def _did_you_mean(possibilities: Sequence[str] | None) -> str:
-    return _(" Did you mean {name}?").format(name=possibilities[0]) if possibilities else ""
+    said = error.format_message()
+    for pattern, sentence in _PROBLEMS:
+        if found := re.match(pattern, said):
+            values = found.groupdict()
+            if isinstance(error.__cause__, ValidationError):
+                problems = describe_problems(error.__cause__)
+                values["reason"] = "; ".join(each.removeprefix(".: ") for each in problems)
+                values["reason"] = values["reason"].rstrip(".")
+            return sentence.format(**values)
+    return said
 
 
 def _option(option: TyperOption) -> tuple[str, str]:

@@ -7,8 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from itertools import pairwise
+from datetime import UTC
 from pathlib import Path, PurePath
 
 from rag_resources.core.blocks import read
@@ -26,8 +25,6 @@ from rag_resources.ingestion.sources import (
 
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
-LONG_GAP = 36
-"""Months without notes that are worth telling: each run goes over them."""
 
 
 @dataclass
@@ -63,42 +60,6 @@ class Survey:
     languages: Counter[str] = field(default_factory=Counter)
     unclosed: list[str] = field(default_factory=list)
     openings: list[NoteOpening] = field(default_factory=list)
-
-    @property
-    def first_month(self) -> str:
-        """The month of the oldest note; empty without notes."""
-        return min(self.months, default="")
-
-    @property
-    def long_gap(self) -> tuple[str, str] | None:
-        """The months with notes on both sides of the longest gap of `LONG_GAP` months or more.
-
-        Months of the future do not count: no run goes over them.
-        """
-        past = sorted(month for month in self.months if month <= _present())
-        gaps = [
-            (_number(after) - _number(before), before, after) for before, after in pairwise(past)
-        ]
-        months, before, after = max(gaps, default=(0, "", ""))
-        return (before, after) if months >= LONG_GAP else None
-
-    @property
-    def future(self) -> int:
-        """Number of notes of months that are yet to come."""
-        return sum(count for month, count in self.months.items() if month > _present())
-
-    def count_until(self, month: str) -> int:
-        """Count the notes of a month and of those before it."""
-        return sum(count for own, count in self.months.items() if own <= month)
-
-
-def _present() -> str:
-    return f"{datetime.now(UTC):%Y-%m}"
-
-
-def _number(month: str) -> int:
-    """Return the number of a month `YYYY-MM`."""
-    return 12 * int(month[:4]) + int(month[5:7])
 
 
 def survey(path: Path) -> Survey:

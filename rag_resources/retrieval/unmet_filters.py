@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from shlex import quote
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.filters import RetrievalFilters
@@ -67,15 +66,13 @@ def _meant_type(connection: Connection, tenant: str, condition: RetrievalFilters
     meant = _with_other_type(condition)
     if meant is None or not _meets(connection, tenant, meant):
         return ""
-    [(key, value)] = meant.metadata.items()
-    written = json.dumps(value, ensure_ascii=False)
-    as_text = isinstance(value, str)
+    [value] = meant.metadata.values()
     template = (
-        _(" As a text there is: {value}, with the quotes. In a terminal: --metadata {option}")
-        if as_text
-        else _(" Without quotes there is: {value}. In a terminal: --metadata {option}")
+        _(" As a text there is: {value}, with the quotes.")
+        if isinstance(value, str)
+        else _(" Without quotes there is: {value}.")
     )
-    return template.format(value=written, option=quote(f"{key}={written}"))
+    return template.format(value=json.dumps(value, ensure_ascii=False))
 
 
 def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:

@@ -82,7 +82,7 @@ def furnish(rag: Rag, url: str, tenant: str, note: str) -> None:
     fields = ("--answer", f"Lo de {note}", "--category", "factual", "--difficulty", "1")
     notes = run(rag, tenant, "notes", "list", "--json").json["notes"]
     named = ("--note", notes[0]["externalId"])
-    run(rag, tenant, "golden", "add", "--query", question, *named, *fields)
+    run(rag, tenant, "golden", "add", question, *named, *fields)
     golden = run(rag, tenant, "golden", "list", "--json").json["entries"][0]["id"]
     run(rag, tenant, "golden", "update", golden, "--answer", f"Otra vez {note}")
     run(rag, tenant, "key", "create", f"web de {note}")

@@ -58,7 +58,7 @@ def rag(
 def add(rag: Rag, tenant: str, question: str = SAME_QUESTION, answer: str = "Marta") -> None:
     """Add a question about the tenant's note."""
     options = ("--note", "cena", "--answer", answer, "--category", "factual", "--difficulty", "1")
-    outcome = rag(tenant, "golden", "add", "--query", question, *options)
+    outcome = rag(tenant, "golden", "add", question, *options)
     assert (outcome.code, outcome.err) == (0, "")
 
 

@@ -43,7 +43,7 @@ UPLOAD = {"file": ("acta.md", b"# Acta de marzo\n\nLa bomba nueva cuesta 690 eur
 
 COMMANDS = (
     f'retrieve "{QUESTION}" --json',
-    f'retrieve "{QUESTION}" --config fulltext --top-k 2 --tag trabajo --json',
+    f'retrieve "{QUESTION}" --config fulltext --top-k 2 --filter tag=trabajo --json',
     f'retrieve "{QUESTION}" --config ninguna --json',
     f'ask "{QUESTION}" --json',
     "answers list --json",

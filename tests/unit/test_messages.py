@@ -73,7 +73,6 @@ READ_WITH_ANSWERS = [
     "rag_resources/application/wiring.py",
     "rag_resources/cli/answer.py",
     "rag_resources/cli/retrieve.py",
-    "rag_resources/cli/running.py",
     "rag_resources/core/answers.py",
     "rag_resources/core/configuration.py",
     "rag_resources/core/filters.py",
