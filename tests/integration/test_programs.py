@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rag_resources.languages.messages import _
 from rag_resources.programs import FOLDER, running_programs
 from tests.announced_program import running
 from tests.command_line import call_rag, isolate
@@ -18,14 +17,11 @@ def test_status_tells_what_runs_and_forgets_it_when_it_ends(
     isolate(monkeypatch, tmp_path)
     home = tmp_path / "home"
     home.mkdir()
-    assert (
-        _("“rag run”, “rag ui” and “rag serve” are not running on this machine with this RAG_HOME.")
-        in call_rag(monkeypatch, capsys, "status").out
-    )
+    assert call_rag(monkeypatch, capsys, "status", "--json").json["programs"] == []
     with running(home) as process:
         told = call_rag(monkeypatch, capsys, "status").out
-        assert f"«rag serve» (proceso {process.pid}, desde el 20" in told
-        assert "en http://127.0.0.1:8000" in told
+        assert f"«rag serve» (proceso {process.pid})" in told
+        assert "http://127.0.0.1:8000" in told
         [program] = call_rag(monkeypatch, capsys, "status", "--json").json["programs"]
         assert (program["command"], program["pid"]) == ("rag serve", process.pid)
         assert [path.stat().st_mode & 0o077 for path in (home / FOLDER).iterdir()] == [0]
