@@ -1,9 +1,10 @@
 """Use cases of evaluation: measure, compare, experiment and report."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag_resources.configurations import load_configurations
@@ -14,8 +15,8 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.experiment import Experiment
+from rag_resources.core.frames import evaluation_frame, frame_bytes, question_frame
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.golden import GoldenEntry
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.answering import Answering
 from rag_resources.evaluation.asking import count_steps, golden_questions
@@ -23,6 +24,7 @@ from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     attribute_losses,
     compare_by_name,
+    named_evaluation,
 )
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
@@ -35,16 +37,23 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import ServingVerdict, judge_serving
 from rag_resources.serving.report import EvaluationReport
 from rag_resources.settings import Settings
-from rag_resources.store.comparison import Questions
+from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import (
     evaluations_outside_runs,
     fetch_evaluation,
+    history_of,
     latest_evaluation,
     latest_evaluations,
     list_evaluations,
 )
 from rag_resources.store.promotions import settled_until
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_EVALUATIONS = 10_000
+"""Most evaluations of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ class Evaluations:
 
     def steps(self, judge: str | None = None) -> int:
         """Return how many steps `run` has: those of `evaluate`."""
-        questions = len(self.questions())
+        questions = len(golden_questions(self.database, None))
         return count_steps(questions, answers=True) + (questions if self.judging(judge) else 0)
 
     def experiment(
@@ -128,9 +137,49 @@ class Evaluations:
             progress=progress,
         )
 
-    def questions(self, tag: str | None = None) -> list[GoldenEntry]:
-        """Return the golden questions, or those with a tag."""
-        return golden_questions(self.database, tag)
+    def frame(self, *configurations: str, limit: int = MAX_EVALUATIONS) -> "pd.DataFrame":
+        """Return stored evaluations as a data frame, a row each, the newest first.
+
+        Its columns and dtypes are `core.frames.EVALUATIONS`.
+
+        Args:
+            configurations: Only of these; none takes all.
+            limit: How many at most.
+        """
+        with self.database.transaction() as connection:
+            found = history_of(connection, configurations or None, limit=limit)
+        return evaluation_frame(reversed(found))
+
+    def questions(self, *names: str) -> "pd.DataFrame":
+        """Return the questions of stored evaluations as a data frame, a row each.
+
+        Its columns and dtypes are `core.frames.QUESTIONS`.
+
+        Args:
+            names: Configurations, of which the newest evaluation is taken, or beginnings of
+                evaluations' ids; none takes the newest of every configuration.
+
+        Raises:
+            InvalidParameterError: A name matches no evaluation, or several.
+        """
+        with self.database.snapshot() as connection:
+            found = [named_evaluation(connection, name) for name in names]
+            found = found or latest_evaluations(connection)
+            asked = evaluated_questions(connection, [each.evaluation_id for each in found])
+        return question_frame((each, asked[each.evaluation_id].values()) for each in found)
+
+    def write_questions(self, made: Evaluation, path: Path) -> None:
+        """Write the questions of an evaluation, stored or not, as a CSV or Parquet file.
+
+        Raises:
+            InvalidParameterError: The file cannot be written.
+        """
+        evaluation, asked = as_stored(made)
+        evaluation = replace(
+            evaluation, evaluation_id=made.evaluation_id or evaluation.evaluation_id
+        )
+        frame = question_frame([(evaluation, asked.values())])
+        LocalFiles(path.absolute().parent).write(path.name, frame_bytes(frame, path.name))
 
     def measure(self, name: str, config: RetrievalConfig) -> Evaluation:
         """Ask every golden question, and store nothing.

@@ -5,8 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from rag_resources.core.frames import note_frame
 from rag_resources.core.types import (
     Note,
     NoteRecord,
@@ -44,6 +46,9 @@ from rag_resources.store.rejections import (
     list_undated,
 )
 from rag_resources.store.tombstones import Tombstone, list_tombstones
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_TWINS = 1_000
 
@@ -158,6 +163,10 @@ class Notes:
         """Return the newest notes, and how many there are without the limit."""
         with self.database.transaction() as connection:
             return list_notes(connection, tenant=self.settings.tenant, limit=limit)
+
+    def frame(self) -> "pd.DataFrame":
+        """Return all notes, newest first, as a data frame with the columns `core.frames.NOTES`."""
+        return note_frame(self.newest()[0])
 
     def deleted(self, *, limit: int | None = None) -> tuple[list[Tombstone], int]:
         """Return the latest deletions, and how many there are without the limit."""

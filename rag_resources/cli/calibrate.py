@@ -67,7 +67,7 @@ def calibrate(
             name, retrieval = serving.name, serving.config
         else:
             name, retrieval = config, opened.configuration(config).retrieval
-        total = calibration_steps(len(opened.evaluations.questions(tag)), len(beside))
+        total = calibration_steps(len(opened.golden.entries(tag)), len(beside))
         with progress(_("Questions to measure confidence"), total=total) as advance:
             found = opened.confidences.calibrate(
                 retrieval, unanswerable=beside, tag=tag, progress=advance

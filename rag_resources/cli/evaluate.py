@@ -42,6 +42,15 @@ def evaluate(
     no_store: Annotated[
         bool, typer.Option("--no-store", help=_("Does not store the evaluation."))
     ] = False,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            "--parquet",
+            metavar="FICHERO",
+            help=_("Also writes a row per question; a name in .parquet gives Parquet, else CSV."),
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Evaluate a named configuration."""
@@ -68,10 +77,18 @@ def evaluate(
         missed = [each for each in evaluation.outcomes if not each.is_hit]
         shown = (id_ for each in missed for id_ in _notes_of(each)) if as_json else ()
         names = app.indexing.external_ids(set(shown))
+        if table:
+            app.evaluations.write_questions(evaluation, table)
     if as_json:
         write_json(_as_json(evaluation, named, gates, names))
     else:
         _show(evaluation, named, gates)
+        if table:
+            say(
+                _("Questions written to {path}: {count}.").format(
+                    path=table, count=len(evaluation.outcomes)
+                )
+            )
 
 
 def report(

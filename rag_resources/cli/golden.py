@@ -33,7 +33,9 @@ ID_CHARS = 8
 
 app = group("golden", _("The golden questions: files, one by one, and their review."))
 
-GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=_("JSON file of questions."))]
+GoldenFile = Annotated[
+    Path, typer.Argument(metavar="FICHERO", help=_("File of questions: JSON, CSV or Parquet."))
+]
 Reason = Annotated[
     str,
     typer.Option(
@@ -122,7 +124,7 @@ def restore(moment: Moment, as_json: JsonOption = False) -> None:
     _tell_changes(message, changes, {}, as_json=as_json, moment=moment)
 
 
-@command(app, "export", _("Writes the questions to a JSON file."))
+@command(app, "export", _("Writes the questions to a file."))
 def export_file(
     path: GoldenFile,
     moment: Annotated[

@@ -23,6 +23,7 @@ class EvaluatedQuestion:
         error: Why it failed; None if it did not.
         places: Identifiers of the places it names, in any order.
         answer_metrics: The metrics of its answer; None if nothing was cited.
+        latency_ms: Time of its retrieval, without users' deadline.
     """
 
     golden_id: UUID
@@ -35,6 +36,8 @@ class EvaluatedQuestion:
     error: str | None = None
     places: frozenset[tuple[str, int, int]] = frozenset()
     answer_metrics: Mapping[str, float] | None = None
+    difficulty: int | None = None
+    latency_ms: float | None = None
 
     @property
     def is_found(self) -> bool:

@@ -115,7 +115,9 @@ def compare_by_name(connection: Connection, before: str, after: str) -> Evaluati
     Raises:
         InvalidParameterError: A name matches no evaluation, or several.
     """
-    return compare_evaluations(connection, _named(connection, before), _named(connection, after))
+    return compare_evaluations(
+        connection, named_evaluation(connection, before), named_evaluation(connection, after)
+    )
 
 
 def compare_evaluations(
@@ -198,7 +200,12 @@ def query_metrics(questions: Questions) -> QueryMetrics:
     return {key: question.metrics for key, question in questions.items()}
 
 
-def _named(connection: Connection, name: str) -> StoredEvaluation:
+def named_evaluation(connection: Connection, name: str) -> StoredEvaluation:
+    """Return the evaluation that a name means; see `compare_by_name`.
+
+    Raises:
+        InvalidParameterError: It matches no evaluation, or several.
+    """
     found = find_evaluations(connection, name)
     if not found:
         raise InvalidParameterError(

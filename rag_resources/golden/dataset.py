@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.frames import entries_of_frame, golden_frame
 from rag_resources.core.golden import GoldenEntry, parse_entry
 from rag_resources.core.golden_changes import GoldenChange
 from rag_resources.core.golden_drift import GoldenDrift
@@ -37,6 +38,9 @@ from rag_resources.store.golden import (
 )
 from rag_resources.store.golden_review import review_drift
 from rag_resources.store.notes import find_note, note_content
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Fields = Mapping[str, Any]
 """The fields of an entry, as a file gives them."""
@@ -80,7 +84,7 @@ class Golden:
         """Import the questions of a file, all of them or none.
 
         Args:
-            path: A JSON file of questions.
+            path: A file of questions: JSON, CSV or Parquet.
             replace: Whether the file also replaces questions that a person entered.
             reason: As for `update`.
             run_id: Dagster's run, if there is one.
@@ -144,10 +148,30 @@ class Golden:
         """
         return read_golden(self.database, path, tenant=self.settings.tenant)
 
-    def entries(self) -> list[GoldenEntry]:
-        """Return all questions, in a stable order."""
+    def entries(self, tag: str | None = None) -> list[GoldenEntry]:
+        """Return all questions, or those with a tag, in a stable order."""
         with self.database.transaction() as connection:
-            return list_golden(connection)
+            found = list_golden(connection)
+        return [entry for entry in found if tag is None or tag in entry.tags]
+
+    def frame(self) -> "pd.DataFrame":
+        """Return all questions as a data frame; its columns are `core.frames.GOLDEN`."""
+        return golden_frame(self.entries())
+
+    def import_frame(
+        self, frame: "pd.DataFrame", *, name: str = "frame", replace: bool = False
+    ) -> GoldenImport:
+        """Import the rows of a data frame, all or none; see `import_rows`.
+
+        Args:
+            frame: Its columns are the keys of a file of questions, or those of `frame`.
+            name: As for `import_rows`; a later import under the same name replaces these.
+            replace: As for `import_file`.
+
+        Raises:
+            InvalidGoldenDatasetError: A row is not valid; nothing changed.
+        """
+        return self.import_rows(entries_of_frame(frame), name=name, origin=name, replace=replace)
 
     def find(self, golden_id: str) -> tuple[GoldenEntry, Mapping[UUID, str]]:
         """Return a question by its id or the beginning of it, and its notes' names.

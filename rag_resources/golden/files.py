@@ -1,4 +1,4 @@
-"""Imports and exports golden datasets as JSON files; the format is in `core.golden`."""
+"""Imports and exports golden datasets as files; the format is in `core.golden`."""
 
 import dataclasses
 import json
@@ -14,6 +14,14 @@ from rag_resources.core.errors import (
     InvalidParameterError,
     InvalidSourceError,
     unreadable,
+)
+from rag_resources.core.frames import (
+    CSV,
+    PARQUET,
+    TEXT,
+    entries_of_frame,
+    frame_bytes,
+    golden_frame,
 )
 from rag_resources.core.golden import GoldenEntry, parse_golden, unknown_keys
 from rag_resources.core.golden_changes import GoldenChange, find_version
@@ -66,7 +74,7 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
 
     Properties: 30, 31, 32, 33.
     """
-    given = load_json(path)
+    given = load_rows(path)
     raw, drafts = without_drafts(given)
     with database.transaction() as connection:
         __, notes = list_notes(connection, tenant=tenant, limit=1)
@@ -102,7 +110,7 @@ def import_golden(
 
     Args:
         database: Open.
-        path: A JSON file.
+        path: A JSON, CSV or Parquet file.
         tenant: Whose notes the questions refer to.
         replace: Whether the file replaces the whole dataset. Otherwise the entries of a person
             are kept, as `import_entries` describes.
@@ -111,7 +119,7 @@ def import_golden(
     """
     return import_rows(
         database,
-        load_json(path),
+        load_rows(path),
         name=str(path),
         tenant=tenant,
         source=str(path.resolve()),
@@ -200,10 +208,13 @@ def export_golden(
     """
     with database.transaction() as connection:
         entries = list_golden(connection) if moment is None else _entries_at(connection, moment)
-    fields = {"entries": [entry.to_json() for entry in entries]}
-    text = json.dumps(fields, ensure_ascii=False, indent=1) + "\n"
+    if path.suffix.lower() in (CSV, PARQUET):
+        data = frame_bytes(golden_frame(entries), path.name)
+    else:
+        fields = {"entries": [entry.to_json() for entry in entries]}
+        data = (json.dumps(fields, ensure_ascii=False, indent=1) + "\n").encode()
     try:
-        if path.is_file() and path.read_bytes() != text.encode():
+        if path.is_file() and path.read_bytes() != data:
             if not force:
                 raise InvalidParameterError(
                     _(
@@ -213,7 +224,7 @@ def export_golden(
                     ).format(path=path)
                 )
             set_aside(path)
-        write_atomically(path, text, mode=PRIVATE)
+        write_atomically(path, data, mode=PRIVATE)
     except OSError as error:
         raise InvalidSourceError(
             _(
@@ -270,6 +281,36 @@ def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
             ).format(moment=moment)
         )
     return sorted(version.entries, key=lambda entry: entry.normalized_query)
+
+
+def load_rows(path: Path) -> Any:
+    """Return the content of a file of questions: JSON, or a table in CSV or Parquet.
+
+    Raises:
+        InvalidSourceError: The file cannot be read.
+        InvalidGoldenDatasetError: It is not of its format.
+    """
+    kind = path.suffix.lower()
+    if kind not in (CSV, PARQUET):
+        return load_json(path)
+    import pandas as pd
+
+    try:
+        with path.open("rb") as file:
+            if kind == CSV:
+                frame = pd.read_csv(file, dtype=TEXT, keep_default_na=False, encoding="utf-8-sig")
+            else:
+                frame = pd.read_parquet(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSourceError(unreadable(path, error)) from error
+    except ValueError as error:  # pandas' and pyarrow's errors of a broken file are of this kind
+        raise InvalidGoldenDatasetError(
+            _("The set of questions is not valid ({origin}); nothing was changed:").format(
+                origin=path
+            ),
+            [_("is not a valid table: {reason}").format(reason=error)],
+        ) from error
+    return entries_of_frame(frame)
 
 
 def load_json(path: Path) -> Any:

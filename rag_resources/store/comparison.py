@@ -48,6 +48,8 @@ def evaluated_questions(
             error=restored(row.error) if row.error else None,
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
             answer_metrics=row.answer_metrics,
+            difficulty=row.difficulty,
+            latency_ms=row.latency_ms,
         )
     return found
 
@@ -72,6 +74,8 @@ def unstored_questions(
                 for place in outcome.places
             ),
             answer_metrics=(own.metrics or None) if (own := answers.get(outcome.key)) else None,
+            difficulty=outcome.golden.difficulty,
+            latency_ms=outcome.latency_ms,
         )
         for outcome in outcomes
     }

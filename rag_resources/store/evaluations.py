@@ -163,11 +163,12 @@ def list_evaluations(
 
 
 def history_of(
-    connection: Connection, configurations: Collection[str], *, limit: int
+    connection: Connection, configurations: Collection[str] | None, *, limit: int
 ) -> list[StoredEvaluation]:
-    """Return the newest evaluations of the given configurations, oldest first."""
+    """Return the newest evaluations of the given configurations, or of all, oldest first."""
+    named = None if configurations is None else list(configurations)
     rows = queries().list_evaluations(
-        connection, configurations=list(configurations), config_hash=None, row_limit=limit
+        connection, configurations=named, config_hash=None, row_limit=limit
     )
     return [stored_evaluation(row) for row in rows][::-1]
 

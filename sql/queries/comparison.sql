@@ -21,11 +21,11 @@ UNION ALL
 -- params:  evaluation_ids uuid[]
 -- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
 --          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error jsonb or null,
---          places jsonb, answer_metrics jsonb or null
+--          places jsonb, answer_metrics jsonb or null, difficulty int, latency_ms double precision
 -- index:   evaluation_queries_pkey
 SELECT
     q.evaluation_id, q.golden_id, q.query, q.category, q.relevant_note_ids, q.retrieved_note_ids, q.first_relevant_rank,
-    q.metrics, q.error, q.places, q.answer_metrics
+    q.metrics, q.error, q.places, q.answer_metrics, q.difficulty, q.latency_ms
 FROM evaluation_queries AS q INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id
 WHERE q.evaluation_id = ANY(:evaluation_ids) AND e.tenant_id = current_tenant()
 ORDER BY q.evaluation_id, q.golden_id;
