@@ -122,7 +122,7 @@ def read(application: Application, elapsed_s: float) -> Reading:
 def main_job(max_tokens: str = "256") -> int:
     """Do the main job on the sample and return its exit code; another cut renews all chunks."""
     command = [sys.executable, "-m", "rag_assets", "run", "--sample", "--quiet"]
-    environment = {**os.environ, "CHUNKING__MAX_TOKENS": max_tokens}
+    environment = {**os.environ, "CHUNKING_MAX_TOKENS": max_tokens}
     return subprocess.run(command, env=environment, check=False, stdout=sys.stderr).returncode
 
 

@@ -20,7 +20,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 
 from rag_resources.core.answers import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
-from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import (
     InvalidConfigurationError,
     InvalidParameterError,
@@ -135,7 +134,8 @@ class Settings(BaseSettings):
             there are none.
         documents_pattern: Takes metadata from paths, as `{partido}_{año}.pdf` does; None takes
             none.
-        download: How documents of the web are downloaded; set `DOWNLOAD__PARALLEL` and so on.
+        download_allow_private: Whether to download from this machine and private networks.
+        download_every_hours: How often the sensor checks sources on the web.
         extraction: Limits for reading documents; set `EXTRACTION__TIMEOUT_S` and so on.
         golden_source: JSON file of golden questions; None if they are imported by hand.
         files_url: Where reports and copies of documents are written: `file:///folder`, `s3://bucket/prefix`,
@@ -163,7 +163,9 @@ class Settings(BaseSettings):
             includes the answer's sentences.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         celery_broker_url: Redis of a fleet's Celery, which the instance file names by this setting.
-        chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
+        chunking_strategy: How notes are cut, as in `ChunkingConfig`.
+        chunking_max_tokens: Longest chunk of `sentences`.
+        chunking_target: Wanted length of chunks of `structure`, in characters.
         rag_configurations: An additional folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
@@ -180,7 +182,6 @@ class Settings(BaseSettings):
         api_queue: Questions that may wait in each; further ones are refused.
         query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
         query_topk_max: Most passages that it returns.
-        query_similarity_threshold: Its lowest cosine.
         query_mode: Its retrieval strategy.
         log_level: The least severe records that the API and runs write. Those of `debug` have
             filters, scores and questions.
@@ -201,7 +202,8 @@ class Settings(BaseSettings):
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     documents_source: OptionalText = None
     documents_pattern: OptionalText = None
-    download: DownloadConfig = DownloadConfig()
+    download_allow_private: bool = False
+    download_every_hours: float = Field(24.0, gt=0, le=8_760)
     extraction: ExtractionConfig = ExtractionConfig()
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None
@@ -222,7 +224,9 @@ class Settings(BaseSettings):
     answer_log_text: Literal["none", "question", "all"] = "question"
     redis_url: SecretStr | None = None
     celery_broker_url: OptionalSecret = None
-    chunking: ChunkingConfig = ChunkingConfig()
+    chunking_strategy: Literal["sentences", "structure"] = "sentences"
+    chunking_max_tokens: int = Field(512, ge=16, le=8192)
+    chunking_target: int = Field(1200, ge=16, le=4096)
     gate: GateConfig = GateConfig()
     rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=MAX_TENANT_CHARS)
@@ -239,7 +243,6 @@ class Settings(BaseSettings):
     api_queue: int = Field(32, ge=0, le=10_000)
     query_topk_default: int = Field(5, ge=1, le=50)
     query_topk_max: int = Field(10, ge=1, le=50)
-    query_similarity_threshold: float = Field(0.6, ge=0, le=1)
     query_mode: Literal["semantic", "hybrid"] = "hybrid"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -345,6 +348,21 @@ class Settings(BaseSettings):
             if name in self.model_fields_set or name == "rag_home"
         }
         return {**os.environ, **ours, **absolute}
+
+    @property
+    def chunking(self) -> ChunkingConfig:
+        """How notes are cut; the other sizes follow from the one that is set."""
+        longest, target = self.chunking_max_tokens, self.chunking_target
+        return ChunkingConfig(
+            strategy=self.chunking_strategy,
+            max_tokens=longest,
+            overlap_tokens=min(50, longest // 8),
+            min_tokens=min(100, longest // 5),
+            target=target,
+            min=target // 3,
+            max=target * 5 // 3,
+            overlap=target // 8,
+        )
 
     @property
     def servers(self) -> Servers:
@@ -479,7 +497,7 @@ def load_settings(**overrides: Any) -> Settings:
     except SettingsError as error:  # A whole group of fields was set, but not as JSON.
         cause, problems = (
             error,
-            [_("Set each field of a group in its own variable, such as CHUNKING__MAX_TOKENS.")],
+            [_("Set each field of a group in its own variable, such as GATE__MARGIN.")],
         )
     raise InvalidConfigurationError(
         _("Some settings are invalid, in the environment or in .env:"), problems

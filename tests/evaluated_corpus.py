@@ -174,11 +174,10 @@ class Evaluated(Corpus):
         self,
         item: NamedConfiguration = CANDIDATE,
         settings: SearchSettings = SETTINGS,
-        gate: GateConfig = LENIENT,
     ) -> Evidence:
         """The state of the latest evaluation of a configuration."""
         with self.database.transaction() as connection:
-            return evidence_of(connection, item, settings, gate)
+            return evidence_of(connection, item, settings)
 
     @contextmanager
     def after(self, statement: str) -> Iterator[Connection]:
@@ -215,13 +214,12 @@ def evidence_of(
     connection: Connection,
     item: NamedConfiguration = CANDIDATE,
     settings: SearchSettings = SETTINGS,
-    gate: GateConfig = LENIENT,
 ) -> Evidence:
     """The state of the latest evaluation of a configuration."""
     found = latest_evaluation(connection, item.name)
     assert found
     (evidence,) = count_and_read_evidence(
-        connection, [found], {item.name: item}, gate=gate, settings=settings
+        connection, [found], {item.name: item}, settings=settings
     ).values()
     return evidence
 

@@ -150,7 +150,6 @@ def structure_configs(draw: Draw) -> ChunkingConfig:
         min=shortest,
         target=draw(st.integers(max(16, shortest), longest)),
         overlap=draw(st.one_of(st.just(0), st.integers(0, longest // 3))),
-        unit=draw(st.sampled_from(["chars", "chars", "tokens"])),
     )
 
 

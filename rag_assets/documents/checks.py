@@ -19,10 +19,7 @@ MOST_ERRORS = 0.01
 @dg.asset_check(
     asset=DOCUMENT_PAGES,
     blocking=True,
-    description=_(
-        "No new reading loses more words or passages than allowed (EXTRACTION__LOST_WORDS, "
-        "EXTRACTION__LOST_CITATIONS)."
-    ),
+    description=_("No new reading loses more words or passages than allowed."),
 )
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
@@ -114,7 +111,7 @@ def citations_verified(
         f"{each.document}: «{each.content[:80]}»" for each in verified.unverified[:EXAMPLES]
     )
     return dg.AssetCheckResult(
-        passed=verified.share >= rag.documents.config.verified,
+        passed=verified.is_enough,
         metadata=labelled(
             {
                 "passages": verified.passages,

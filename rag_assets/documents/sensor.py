@@ -31,7 +31,7 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=_(
             "Registers and reads new or changed documents of DOCUMENTS_SOURCE: those of a folder "
-            "as soon as they change, those of the web every DOWNLOAD__EVERY_HOURS hours."
+            "as soon as they change, those of the web every DOWNLOAD_EVERY_HOURS hours."
         ),
     )
     def new_documents(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -87,7 +87,7 @@ def _changes(settings: Settings, source: str, seen: int, now: int) -> Iterator[t
         FileNotFoundError: There is no such folder or list.
     """
     if is_web(source):
-        is_due = now - seen >= settings.download.every_hours * _HOUR_NS
+        is_due = now - seen >= settings.download_every_hours * _HOUR_NS
         is_list = "://" not in source
         if is_due or (is_list and Path(source).stat().st_ctime_ns > seen):
             with open_application(settings) as application:

@@ -199,7 +199,7 @@ _GATES = (
             "Hit_Rate@10 reaches GATE__HIT_RATE_AT_10 (by default 0.85) on the questions of "
             "the set; with the 95 % Wilson interval."
         ),
-        lambda config: config.hit_rate_blocks,
+        lambda _config: True,
         lambda gates: gates.hit_rate.state,
         lambda gates: gates.description,
         _hit_rate_figures,
@@ -207,7 +207,7 @@ _GATES = (
     Gate(
         "latency_gate",
         _("p95 of a retrieval under GATE__LATENCY_P95_MS (by default 2000 ms)."),
-        lambda config: config.latency_blocks,
+        lambda _config: True,
         lambda gates: gates.latency,
         lambda gates: gates.disturbance,
         _latency_figures,
@@ -218,7 +218,7 @@ _GATES = (
             "Precision of the answers' citations, at least GATE__CITATION_PRECISION (by "
             "default 0.5)."
         ),
-        lambda config: config.citation_precision_blocks,
+        lambda config: config.citations_block,
         lambda gates: gates.citations,
         lambda gates: gates.disturbance or gates.citations_in_words,
         lambda gates: _share(
@@ -230,7 +230,7 @@ _GATES = (
     Gate(
         "silence_gate",
         _("Questions answered without their notes, at most GATE__FALSE_ANSWERS (by default 0.5)."),
-        lambda config: config.false_answers_blocks,
+        lambda config: config.false_answers_block,
         lambda gates: gates.silence,
         lambda gates: gates.disturbance or gates.silence_in_words,
         lambda gates: _share(
@@ -246,7 +246,7 @@ _GATES = (
             "user gets) are worse than those of what serves; a loss is tolerated that "
             "certainly is not above GATE__MARGIN (by default 2 points)."
         ),
-        lambda config: config.regression_blocks,
+        lambda _config: True,
         lambda gates: gates.regression,
         lambda gates: (
             gates.disturbance
@@ -264,7 +264,7 @@ _GATES = (
             "The graph does not harm questions about a single note and gains on those "
             "about several, compared with the same configuration without it."
         ),
-        lambda config: config.graph_blocks,
+        lambda _config: True,
         _graph_state,
         lambda gates: gates.disturbance or (gates.graph and gates.graph.reason) or None,
         _graph_figures,

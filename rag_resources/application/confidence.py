@@ -206,9 +206,7 @@ class Confidences:
             return known
         try:
             with self.database.transaction(deadline) as connection:
-                found = read_calibration(
-                    connection, config, gate=self.settings.gate, settings=self.settings.search
-                )
+                found = read_calibration(connection, config, settings=self.settings.search)
         except (RagError, psycopg.Error, ValidationError) as error:
             _log.warning("confidence_unreadable", error=type(error).__name__)
             return PresentCalibration(None, _("it could not be read").format())

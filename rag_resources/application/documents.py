@@ -151,7 +151,7 @@ class Documents:
             addresses,
             known,
             self.settings.rag_home / "downloads",
-            self.settings.download,
+            allow_private=self.settings.download_allow_private,
             megabytes=self.config.file_mb,
         )
 

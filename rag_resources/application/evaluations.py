@@ -261,7 +261,6 @@ class Evaluations:
                 connection,
                 evaluations,
                 configurations,
-                gate=self.settings.gate,
                 settings=self.settings.search,
             )
 

@@ -102,8 +102,7 @@ class ServingConfiguration:
                 return None
             count_contents(connection)
             config = parse_retrieval(promotion.config, origin=promotion.configuration)
-            gate, settings = self.settings.gate, self.settings.search
-            return read_evidence(connection, evaluation, config, gate=gate, settings=settings)
+            return read_evidence(connection, evaluation, config, settings=self.settings.search)
 
     def promote(
         self,

@@ -203,7 +203,6 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
         documents = [opened.documents.find(name)] if name else opened.documents.list()[0]
         for document in documents:
             total.add(opened.documents.verify(document))
-        enough = total.share >= opened.documents.config.verified
     if as_json:
         write_json(picked(total, "passages", "verified", "share", "unverified"))
     else:
@@ -218,7 +217,7 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
                 verified=total.verified, passages=total.passages
             )
         )
-    if not enough:
+    if not total.is_enough:
         raise typer.Exit(1)
 
 

@@ -163,7 +163,6 @@ def read_contents(
             connection,
             found.evaluations,
             configurations,
-            gate=settings.gate,
             settings=settings.search,
         )
         return found, evidence

@@ -141,13 +141,12 @@ def _by_structure(text: str, config: ChunkingConfig, counter: TokenCounter) -> l
 
     Properties: 7, 8, 9, 10, 11, 12.
     """
-    measure = len if config.unit == "chars" else counter
     limits = config.limits
-    units = _units_of(text, limits, measure)
+    units = _units_of(text, limits, len)
     costs = _costs(text, units)
 
     def size(first: int, last: int) -> int:
-        return measure(text[units[first].start : units[last].end])
+        return units[last].end - units[first].start
 
     spans: list[Span] = []
     first = fresh = 0

@@ -65,11 +65,10 @@ class ChunkingConfig(Part):
         max_tokens: Longest chunk of `sentences`, in tokens of `core.text.count_tokens`.
         overlap_tokens: Length that neighbouring chunks share.
         min_tokens: Shortest chunk, unless the note is shorter or the sentence too long.
-        target: Wanted length of chunks of `structure`, in `unit`, as are the following.
+        target: Wanted length of chunks of `structure`, in characters, as are the following.
         min: Shortest chunk.
         max: Longest chunk.
         overlap: Length that neighbouring chunks share.
-        unit: `chars`, or `tokens` as above.
     """
 
     max_tokens: int = Field(512, ge=16, le=8192)
@@ -80,7 +79,6 @@ class ChunkingConfig(Part):
     min: int = Field(400, ge=0)
     max: int = Field(2000, ge=16, le=8192)
     overlap: int = Field(150, ge=0)
-    unit: Literal["chars", "tokens"] = "chars"
 
     @model_validator(mode="after")
     def _fits(self) -> "ChunkingConfig":
@@ -111,7 +109,7 @@ class ChunkingConfig(Part):
         hash stays the same.
         """
         if self.strategy == "structure":
-            return self.model_dump(include={"strategy", "target", "min", "max", "overlap", "unit"})
+            return self.model_dump(include={"strategy", "target", "min", "max", "overlap"})
         return self.model_dump(include={"max_tokens", "overlap_tokens", "min_tokens"})
 
 

@@ -28,6 +28,8 @@ WRITTEN_TO = "~"
 UNCOUNTED = "uncounted"
 """The part of a month that was written to since the last count."""
 
+MOST_CHANGED_NOTES = 0.02
+"""Largest share of notes, none relevant to a golden question, that ages an evaluation only."""
 _WORDS = {
     "notes": _("notes"),
     "chunks": _("chunks"),
@@ -186,19 +188,17 @@ def judge_evidence(
     same_golden: bool,
     moved: Sequence[Moved],
     notes: ChangedNotes,
-    most: float,
 ) -> Evidence:
     """Decide whether an evaluation is current, aged or stale. Property 57.
 
-    It is aged if only notes changed, at most a share of `most` of all, none of them relevant to a
-    golden question.
+    It is aged if only notes changed, at most a share of `MOST_CHANGED_NOTES` of all, none of them
+    relevant to a golden question.
 
     Args:
         same_config: Whether the configuration is the one that was evaluated.
         same_golden: Whether the golden questions are those that were asked.
         moved: The parts it searched that have changed.
         notes: The notes in the moved parts.
-        most: The largest share, in [0, 1).
     """
     changed = (
         []
@@ -220,7 +220,7 @@ def judge_evidence(
                 "{relevant}"
             ).format(changed=notes.changed, notes=notes.notes, relevant=notes.relevant)
         )
-    is_small = by_note and notes.relevant == 0 and notes.changed <= most * notes.notes
+    is_small = by_note and notes.relevant == 0 and notes.changed <= MOST_CHANGED_NOTES * notes.notes
     state = EvidenceState.AGED if is_small and not changed else EvidenceState.STALE
     return Evidence(state, tuple(found))
 

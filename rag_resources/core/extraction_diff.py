@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_resources.core.documents import Page
-from rag_resources.core.extraction_config import ExtractionConfig
 
 FOUND_SHARE = 0.9
+ALLOWED_LOSS = 0.02
+"""Largest share of the words, or of the passages, that a new reader may lose."""
 """A passage is found again if this share of its runs of words is in the new text."""
 RUN_WORDS = 3
 _WORD = re.compile(r"\w+")
@@ -51,9 +52,10 @@ class ExtractionDiff:
         """Share of the passages that are lost."""
         return self.passages_lost / self.passages if self.passages else 0.0
 
-    def is_within(self, config: ExtractionConfig) -> bool:
-        """Whether no more is lost than allowed."""
-        return self.lost_words <= config.lost_words and self.lost_citations <= config.lost_citations
+    @property
+    def is_within(self) -> bool:
+        """Whether no more is lost than allowed; else a person has to accept the new reading."""
+        return max(self.lost_words, self.lost_citations) <= ALLOWED_LOSS
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form, which is stored."""

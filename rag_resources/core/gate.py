@@ -20,25 +20,19 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 class GateConfig(BaseModel):
-    """The thresholds of an evaluation. Each condition either blocks a promotion or only warns.
+    """The thresholds of an evaluation.
+
+    Those of answers only warn by default, since what can be reached depends on the corpus: one
+    that is set blocks a promotion.
 
     Attributes:
         hit_rate_at_10: Lowest Hit_Rate@10.
         latency_p95_ms: Upper limit of the p95 latency of a retrieval, in milliseconds.
         margin: How far Hit_Rate@10 and Hit_Rate@final may be below those of the serving
             configuration.
-        changed_notes: Largest share of notes that may have changed since an evaluation, none of
-            them relevant to a golden question, before it is stale.
         citation_precision: Lowest share of an answer's citations that are right.
         false_answers: Highest share of questions that are answered while their notes are hidden,
             with as many answerable ones left unanswered as the settings allow.
-        hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
-        latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
-        regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
-        graph_blocks: Whether a configuration with the causal graph is blocked if it is not better
-            than the same configuration without the graph.
-        citation_precision_blocks: Whether a precision below `citation_precision` blocks it.
-        false_answers_blocks: Whether more than `false_answers` block it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,16 +40,18 @@ class GateConfig(BaseModel):
     hit_rate_at_10: float = Field(HIT_RATE_THRESHOLD, gt=0, le=1)
     latency_p95_ms: float = Field(2000.0, gt=0)
     margin: float = Field(0.02, gt=0, lt=1)
-    changed_notes: float = Field(0.02, ge=0, lt=1)
     citation_precision: float = Field(0.5, ge=0, le=1)
     false_answers: float = Field(0.5, ge=0, le=1)
-    hit_rate_blocks: bool = True
-    latency_blocks: bool = True
-    regression_blocks: bool = True
-    graph_blocks: bool = True
-    # What can be reached depends on the corpus, so its owner sets these thresholds.
-    citation_precision_blocks: bool = False
-    false_answers_blocks: bool = False
+
+    @property
+    def citations_block(self) -> bool:
+        """Whether the precision of citations blocks a promotion."""
+        return "citation_precision" in self.model_fields_set
+
+    @property
+    def false_answers_block(self) -> bool:
+        """Whether false answers block a promotion."""
+        return "false_answers" in self.model_fields_set
 
 
 class GateState(StrEnum):

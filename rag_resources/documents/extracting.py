@@ -36,6 +36,7 @@ from rag_resources.store.extractions import (
 )
 
 BATCH_PAGES = 20
+PARALLEL_READERS = 2
 FAILED, READ, HELD = "failed", "read", "held"
 
 
@@ -88,7 +89,7 @@ def extract_window(
         )
     report = ExtractReport()
     work = partial(_extract, database, files, config, limits)
-    with ThreadPoolExecutor(config.parallel) as pool:
+    with ThreadPoolExecutor(PARALLEL_READERS) as pool:
         for part in pool.map(work, waiting):
             report.add(part)
     return report
@@ -96,7 +97,7 @@ def extract_window(
 
 def _limits(config: ExtractionConfig) -> Mapping[str, Any]:
     """Return the limits of readings; a failed reading is repeated under other limits."""
-    return config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
+    return config.model_dump(include={"timeout_s", "memory_mb", "pages"})
 
 
 def _extract(
@@ -214,7 +215,7 @@ def _state(
     config: ExtractionConfig,
 ) -> str:
     """Return the state of a reading: another file may contain less text, another reader may not."""
-    if diff is not None and diff[1] and not diff[0].is_within(config):
+    if diff is not None and diff[1] and not diff[0].is_within:
         return HELD
     return READ if items else FAILED
 

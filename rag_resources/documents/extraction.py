@@ -25,6 +25,8 @@ from rag_resources.documents.child import BOXES, PICTURE, READ
 from rag_resources.documents.media_types import PDF
 from rag_resources.languages.messages import _, restored
 
+OUTPUT_MB = 256
+"""Most text, words and positions that a document may give."""
 _CHILD = "rag_resources.documents.child"
 _PASSED_ON = (
     "PATH",
@@ -143,12 +145,11 @@ def _lines(
                 raise ExtractionError(_too_late(config))
             data = os.read(output, _READ_BYTES)
             received += len(data)
-            if received > config.output_mb * 1024**2:
+            if received > OUTPUT_MB * 1024**2:
                 raise ExtractionError(
-                    _(
-                        "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB "
-                        "or split the file."
-                    ).format(megabytes=config.output_mb)
+                    _("It gives more than {megabytes} MB of text. Split the file.").format(
+                        megabytes=OUTPUT_MB
+                    )
                 )
             buffer += data
             if b"\n" in data:

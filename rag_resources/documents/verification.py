@@ -22,6 +22,7 @@ from rag_resources.store.document_list import list_document_ids
 from rag_resources.store.documents import fetch_document, fetch_spans, list_pages
 from rag_resources.store.extractions import list_passages
 
+LOWEST_VERIFIED = 0.998
 NAMED_PASSAGES = 100
 
 
@@ -55,6 +56,11 @@ class Verified:
     def share(self) -> float:
         """Share of the passages that were found again; 1 if there are none."""
         return self.verified / self.passages if self.passages else 1.0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether enough passages were found at their place."""
+        return self.share >= LOWEST_VERIFIED
 
     def add(self, other: "Verified") -> None:
         """Add another result."""

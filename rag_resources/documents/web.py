@@ -21,7 +21,6 @@ from urllib.parse import unquote
 
 import httpx
 
-from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidSourceError, unreadable
 from rag_resources.core.path_pattern import PathPattern, value_of
 from rag_resources.core.quoting import printable, shown
@@ -35,6 +34,10 @@ LISTS = (".txt", ".csv")
 URL_COLUMN = "url"
 MOST_REDIRECTS = 5
 LONGEST_WAIT_S = 60.0
+PARALLEL_DOWNLOADS = 3
+TRIES = 3
+SERVER_TIMEOUT_S = 30.0
+FILE_TIMEOUT_S = 600.0
 """Longest wait that a server may ask for with `Retry-After`."""
 FIRST_WAIT_S = 0.5
 _DELIMITERS = (",", ";", "\t")
@@ -171,8 +174,8 @@ def web_files(
     addresses: Iterable[WebAddress | RejectedRecord],
     known: Mapping[str, str],
     folder: Path,
-    config: DownloadConfig,
     *,
+    allow_private: bool,
     megabytes: int,
 ) -> Iterator[FoundFile | RejectedRecord]:
     """Yield the file of each address, in order; each is removed when the next one is requested.
@@ -182,7 +185,7 @@ def web_files(
         known: The ETag of the file last found at each address, as in `FoundFile`; if it has not
             changed, it is not transferred again.
         folder: Holds the files.
-        config: How to download.
+        allow_private: Whether addresses of this machine and of private networks may be used.
         megabytes: Largest size of one file.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -192,15 +195,15 @@ def web_files(
         "Accept-Encoding": "identity",
     }
     with (
-        httpx.Client(timeout=config.timeout_s, trust_env=False, headers=headers) as client,
-        ThreadPoolExecutor(config.parallel) as threads,
+        httpx.Client(timeout=SERVER_TIMEOUT_S, trust_env=False, headers=headers) as client,
+        ThreadPoolExecutor(PARALLEL_DOWNLOADS) as threads,
     ):
-        downloads = _Downloads(client, known, folder, config, megabytes)
+        downloads = _Downloads(client, known, folder, allow_private, megabytes)
         running = []
         # A few ahead of what is taken: files that wait to be taken lie on the disk.
         for address in addresses:
             running.append(threads.submit(downloads.found, address))
-            if len(running) > 2 * config.parallel:
+            if len(running) > 2 * PARALLEL_DOWNLOADS:
                 yield from _taken(running.pop(0).result())
         for each in running:
             yield from _taken(each.result())
@@ -222,7 +225,7 @@ class _Downloads:
     client: httpx.Client
     known: Mapping[str, str]
     folder: Path
-    config: DownloadConfig
+    allow_private: bool
     megabytes: int
 
     def found(self, address: WebAddress | RejectedRecord) -> FoundFile | RejectedRecord:
@@ -239,15 +242,15 @@ class _Downloads:
         return FoundFile(address.url, etag, path, address.title, address.fields)
 
     def _tried(self, url: str, path: Path) -> str:
-        until = time.monotonic() + self.config.total_s
-        for attempt in range(1, self.config.tries + 1):
+        until = time.monotonic() + FILE_TIMEOUT_S
+        for attempt in range(1, TRIES + 1):
             try:
                 return self._once(url, path, until)
             except PassingError as failure:
                 wait_s = FIRST_WAIT_S * 2.0 ** (attempt - 1)
                 if failure.wait_s is not None:
                     wait_s = min(failure.wait_s, LONGEST_WAIT_S)
-                if attempt == self.config.tries or time.monotonic() + wait_s > until:
+                if attempt == TRIES or time.monotonic() + wait_s > until:
                     raise InvalidSourceError(
                         _("{reason} (tries: {tries})").format(reason=failure.reason, tries=attempt)
                     ) from failure
@@ -259,7 +262,7 @@ class _Downloads:
         known = self.known.get(url, "")
         kind, __, validator = known.partition(":")
         headers = {_CONDITIONS[kind]: validator} if kind in _CONDITIONS else {}
-        with _requested(self.client, url, self.config, headers) as response:
+        with _requested(self.client, url, headers, allow_private=self.allow_private) as response:
             if response.status_code == 304:
                 return known
             self._receive(response, url, path, until)
@@ -299,7 +302,7 @@ class _Downloads:
 
 @contextmanager
 def _requested(
-    client: httpx.Client, url: str, config: DownloadConfig, headers: Mapping[str, str]
+    client: httpx.Client, url: str, headers: Mapping[str, str], *, allow_private: bool
 ) -> Iterator[httpx.Response]:
     """Request a URL, follow its redirects, and yield the response before its body is read.
 
@@ -311,7 +314,7 @@ def _requested(
     for __ in range(MOST_REDIRECTS + 1):
         request = client.build_request(
             "GET",
-            at.copy_with(host=_checked_host(at, allow_private=config.allow_private)),
+            at.copy_with(host=_checked_host(at, allow_private=allow_private)),
             headers={**headers, "Host": at.netloc.decode("ascii")},
             extensions={"sni_hostname": at.host},
         )
@@ -364,7 +367,7 @@ def _checked_host(url: httpx.URL, *, allow_private: bool) -> str:
             raise InvalidSourceError(
                 _(
                     "{url} leads to {address}, which is no public address; if it is yours, "
-                    "set DOWNLOAD__ALLOW_PRIVATE=true"
+                    "set DOWNLOAD_ALLOW_PRIVATE=true"
                 ).format(url=without_credentials(str(url)), address=str(address))
             )
     first = addresses[0]

@@ -273,10 +273,9 @@ def _ods_rows(table: ElementTree.Element, merges: list[Merge]) -> Iterator[Row]:
                 count += across * repeats
                 if count > MOST_CELLS:
                     raise InvalidSourceError(
-                        _(
-                            "It gives more than {megabytes} MB of text. Raise "
-                            "EXTRACTION__OUTPUT_MB or split the file."
-                        ).format(megabytes=MOST_CELLS * 100 // 1024**2)
+                        _("It gives more than {megabytes} MB of text. Split the file.").format(
+                            megabytes=MOST_CELLS * 100 // 1024**2
+                        )
                     )
                 cells |= dict.fromkeys(range(column + 1, column + across + 1), text)
                 last_row = number + _repeats(cell, "number-rows-spanned")

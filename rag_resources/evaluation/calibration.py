@@ -21,7 +21,6 @@ from rag_resources.core.evidence import (
     judge_evidence,
     moved_parts,
 )
-from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
@@ -167,7 +166,6 @@ def read_calibration(
     connection: Connection,
     config: RetrievalConfig,
     *,
-    gate: GateConfig,
     settings: SearchSettings,
 ) -> PresentCalibration:
     """Return a configuration's calibration if it is valid for what is searched now.
@@ -178,7 +176,6 @@ def read_calibration(
     Args:
         connection: Any.
         config: The configuration.
-        gate: How much may have changed.
         settings: The settings that searches use.
     """
     stored = fetch_calibration(connection, config.config_hash)
@@ -202,7 +199,6 @@ def read_calibration(
             measured_at=stored.measured_at,
             relevant=(),
         ),
-        most=gate.changed_notes,
     )
     if evidence.is_stale:
         return PresentCalibration(

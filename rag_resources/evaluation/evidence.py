@@ -16,7 +16,6 @@ from rag_resources.core.evidence import (
     moved_parts,
     settled,
 )
-from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.database.pool import Connection
 from rag_resources.store.contents import (
@@ -33,7 +32,6 @@ def count_and_read_evidence(
     evaluations: Iterable[StoredEvaluation],
     configurations: Mapping[str, NamedConfiguration],
     *,
-    gate: GateConfig,
     settings: SearchSettings,
 ) -> dict[UUID, Evidence]:
     """Return the state of evaluations by id, after counting everything written so far.
@@ -42,11 +40,10 @@ def count_and_read_evidence(
         connection: In a transaction of its own, not a snapshot.
         evaluations: To judge.
         configurations: As they are now, by name.
-        gate: As `read_evidence`.
         settings: As `read_evidence`.
     """
     count_contents(connection)
-    reader = EvidenceReader(connection, gate, settings)
+    reader = EvidenceReader(connection, settings)
     named = {name: item.retrieval for name, item in configurations.items()}
     return {
         item.evaluation_id: reader.judge(item, named.get(item.configuration))
@@ -59,11 +56,10 @@ def read_evidence(
     evaluation: StoredEvaluation,
     config: RetrievalConfig | None,
     *,
-    gate: GateConfig,
     settings: SearchSettings,
 ) -> Evidence:
     """Return the state of one evaluation; the arguments are those of `EvidenceReader`."""
-    return EvidenceReader(connection, gate, settings).judge(evaluation, config)
+    return EvidenceReader(connection, settings).judge(evaluation, config)
 
 
 class EvidenceReader:
@@ -72,13 +68,11 @@ class EvidenceReader:
     Args:
         connection: Any, after `store.contents.count_contents`; what was written since counts as
             changed.
-        gate: How much may have changed.
         settings: The present ones.
     """
 
-    def __init__(self, connection: Connection, gate: GateConfig, settings: SearchSettings) -> None:
+    def __init__(self, connection: Connection, settings: SearchSettings) -> None:
         self._connection = connection
-        self._gate = gate
         self._settings = settings
         entries = asked_golden(connection)
         self._golden_hash = golden_hash(entries)
@@ -109,7 +103,6 @@ class EvidenceReader:
             same_golden=self._golden_hash == evaluation.golden_hash,
             moved=moved,
             notes=notes,
-            most=self._gate.changed_notes,
         )
 
     def _contents(self, config: RetrievalConfig) -> Contents:
@@ -125,7 +118,6 @@ def contents_measured(
     config: RetrievalConfig,
     entries: Sequence[GoldenEntry],
     *,
-    gate: GateConfig,
     settings: SearchSettings,
 ) -> Contents:
     """Return what an evaluation that ends now records as measured.
@@ -135,7 +127,6 @@ def contents_measured(
         searched: What was searched when it began.
         config: The configuration.
         entries: The questions that it asked.
-        gate: How much may have changed meanwhile.
         settings: The present ones.
     """
     now = read_contents(connection, config, settings)
@@ -147,9 +138,7 @@ def contents_measured(
         measured_at=searched.read_at,
         relevant=_relevant(entries),
     )
-    evidence = judge_evidence(
-        same_config=True, same_golden=True, moved=moved, notes=notes, most=gate.changed_notes
-    )
+    evidence = judge_evidence(same_config=True, same_golden=True, moved=moved, notes=notes)
     return settled(
         searched.contents,
         now.contents,

@@ -202,10 +202,10 @@ class Gates:
         rate, limit = self.hit_rate.hit_rate, self.hit_rate.threshold
         p95 = f"p95 = {own.latency_p95_ms:.0f} ms ≥ {gate.latency_p95_ms:.0f} ms"
         conditions = (
-            (gate.hit_rate_blocks, self.hit_rate.state, f"Hit_Rate@10 = {rate:.3f} < {limit:g}"),
-            (gate.latency_blocks, self.latency, p95),
-            (gate.citation_precision_blocks, self.citations, self.citations_in_words),
-            (gate.false_answers_blocks, self.silence, self.silence_in_words),
+            (True, self.hit_rate.state, f"Hit_Rate@10 = {rate:.3f} < {limit:g}"),
+            (True, self.latency, p95),
+            (gate.citations_block, self.citations, self.citations_in_words),
+            (gate.false_answers_block, self.silence, self.silence_in_words),
         )
         for blocks, state, reason in conditions:
             if blocks and state is GateState.FAIL:
@@ -214,9 +214,8 @@ class Gates:
 
     @property
     def loss(self) -> str | None:
-        """Say in Spanish how it is worse than what serves, if that blocks; None otherwise."""
-        blocks = self.config.regression_blocks and self.regression is GateState.FAIL
-        if self.against is None or not blocks:
+        """Say in Spanish how it is worse than what serves; None if it is not."""
+        if self.against is None or self.regression is not GateState.FAIL:
             return None
         return _("it is worse than “{name}”, which serves: {verdict}").format(
             name=self.against.name, verdict=" ".join(self.against.losses)
@@ -224,14 +223,13 @@ class Gates:
 
     @property
     def incomparable(self) -> str | None:
-        """Say in Spanish why it cannot be compared with what serves, if that blocks."""
-        blocks = self.config.regression_blocks and self.against is not None
-        return self.against.outdated if self.against and blocks else None
+        """Say in Spanish why it cannot be compared with what serves."""
+        return self.against.outdated if self.against else None
 
     @property
     def graph_loss(self) -> str | None:
-        """Say in Spanish why the graph does not improve the results, if that blocks; else None."""
-        if not self.config.graph_blocks or self.graph is None or self.graph.reason is None:
+        """Say in Spanish why the graph does not improve the results; None if it does."""
+        if self.graph is None or self.graph.reason is None:
             return None
         return _("it does not pass the gate of the graph: {reason}").format(
             reason=self.graph.reason
@@ -307,7 +305,7 @@ def outdated_reference(
         return None
     # If it cannot be used any more, it cannot be measured again either.
     config = usable_retrieval(serving.config, origin=serving.configuration)
-    evidence = read_evidence(connection, serving, config, gate=gate, settings=settings)
+    evidence = read_evidence(connection, serving, config, settings=settings)
     if evidence.state is not EvidenceState.STALE:
         return None
     return _(
@@ -348,7 +346,7 @@ def read_graph_verdict(
                 "questions, the same configuration with graph.enabled: false"
             ).format()
         )
-    evidence = read_evidence(connection, found[0], without, gate=gate, settings=settings)
+    evidence = read_evidence(connection, found[0], without, settings=settings)
     if evidence.is_stale:
         return GraphVerdict(
             reason=_(

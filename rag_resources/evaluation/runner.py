@@ -139,9 +139,7 @@ def evaluate(
         return made
     with database.transaction() as connection:
         count_contents(connection)
-        contents = contents_measured(
-            connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
-        )
+        contents = contents_measured(connection, searched, config, entries, settings=settings)
         context = replace(context, contents=contents)
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
         forget_contents(connection)

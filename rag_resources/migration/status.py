@@ -60,7 +60,6 @@ def read_status(database: Database, settings: Settings) -> MigrationStatus:
             connection,
             [evaluation],
             load_configurations(settings.configuration_folders),
-            gate=settings.gate,
             settings=settings.search,
         )
     return replace(status, evidence=evidence[evaluation.evaluation_id])

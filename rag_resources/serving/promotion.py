@@ -210,9 +210,7 @@ def _judge(
         if evaluation is None:
             refused[candidate.name] = _("it has not been evaluated yet")
             continue
-        evidence = read_evidence(
-            connection, evaluation, candidate.retrieval, gate=gate, settings=settings
-        )
+        evidence = read_evidence(connection, evaluation, candidate.retrieval, settings=settings)
         gates = read_gates(connection, evaluation, gate, evidence, settings)
         reason = refusal(connection, candidate, gates, by_itself=by_itself)
         if reason:
@@ -275,9 +273,7 @@ def needing_evaluation(
         def is_outdated(item: NamedConfiguration, evaluation: StoredEvaluation | None) -> bool:
             if evaluation is None:
                 return True
-            evidence = read_evidence(
-                connection, evaluation, item.retrieval, gate=gate, settings=settings
-            )
+            evidence = read_evidence(connection, evaluation, item.retrieval, settings=settings)
             return evaluation.is_disturbed or not evidence.is_current
 
         candidates = [
@@ -334,7 +330,7 @@ def judge_serving(
     if evaluation is None:
         return unjudged(_("it has not been evaluated yet"))
     config = parse_retrieval(promotion.config, origin=name)
-    evidence = read_evidence(connection, evaluation, config, gate=gate, settings=settings)
+    evidence = read_evidence(connection, evaluation, config, settings=settings)
     gates = read_gates(connection, evaluation, gate, evidence, settings)
     if gates.staleness:
         return unjudged(gates.staleness)

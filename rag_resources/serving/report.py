@@ -108,7 +108,7 @@ def read_report(
         count_contents(connection)
     with database.snapshot() as connection:
         status = read_status(connection)
-        evidence = EvidenceReader(connection, gate, settings)
+        evidence = EvidenceReader(connection, settings)
 
         def judged(item: StoredEvaluation) -> ReportedConfiguration:
             named = configurations.get(item.configuration)

@@ -116,8 +116,8 @@ def test_two_settings_have_their_own_definitions_in_one_process() -> None:
             rag_configurations=CONFIGURATIONS,
             first_month="2026-03",
             embedding_models=["use_multilingual"],
-            chunking={"max_tokens": 256},
-            gate={"hit_rate_blocks": False},
+            chunking_max_tokens=256,
+            gate={"hit_rate_at_10": 0.5},
         )
     )
 

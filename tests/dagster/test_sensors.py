@@ -235,5 +235,5 @@ def test_documents_in_the_web_are_looked_at_by_the_clock(
     last = monthly(load_settings()).get_partition_keys()[-1]
     assert sensor.tick() == [(last, last)]
     assert sensor.tick() == _("There is nothing to do.").format(path=urls)
-    monkeypatch.setenv("DOWNLOAD__EVERY_HOURS", "0.000001")
+    monkeypatch.setenv("DOWNLOAD_EVERY_HOURS", "0.000001")
     assert sensor.tick() == [(last, last)]

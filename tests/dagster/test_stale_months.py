@@ -47,5 +47,5 @@ def statuses(**variables: str) -> dict[str, str]:
 def test_months_chunked_in_another_way_are_shown_as_such(indexed: Project) -> None:
     """By the version of the asset's code, which is the way of chunking."""
     assert statuses() == dict.fromkeys(MONTHS, "FRESH")
-    changed = statuses(CHUNKING__MAX_TOKENS="256")
+    changed = statuses(CHUNKING_MAX_TOKENS="256")
     assert changed == dict.fromkeys(MONTHS, "STALE: has a new code version")

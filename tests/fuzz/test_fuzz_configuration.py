@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rag_resources.cli.search_options import filters_of
 from rag_resources.configurations import load_configuration
 from rag_resources.core.configuration import (
-    ChunkingConfig,
     NamedConfiguration,
     RetrievalConfig,
     parse_retrieval,
@@ -23,6 +22,7 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import RagError
 from rag_resources.core.experiment import MAX_CONFIGURATIONS, expand, parse_experiment
+from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.gate import GateConfig
 from rag_resources.evaluation.experiment import load_experiment
@@ -140,19 +140,19 @@ def test_any_filters_are_taken_or_refused(raw: dict[str, Any]) -> None:
 
 @given(st.dictionaries(any_texts(), json_texts() | any_texts(), max_size=3))
 def test_any_metadata_on_the_command_line_is_taken_or_refused(metadata: dict[str, str]) -> None:
-    assignments = [f"{name}={value}" for name, value in metadata.items()]
-    made = outcome(lambda: filters_of(metadata=assignments))
+    assignments = [f"metadata.{name}={value}" for name, value in metadata.items()]
+    made = outcome(lambda: filters_of(assignments, str))
     assert isinstance(made, RagError | RetrievalFilters)
 
 
 def variables() -> st.SearchStrategy[dict[str, str]]:
     """Variables of ours, of their groups' fields and of fields that no group has."""
-    groups = {"CHUNKING": ChunkingConfig, "GATE": GateConfig}
+    groups = {"EXTRACTION": ExtractionConfig, "GATE": GateConfig}
     nested = [
         f"{group}__{field.upper()}" for group in groups for field in groups[group].model_fields
     ]
     names = [name.upper() for name in Settings.model_fields]
-    odd = ["GATE__", "GATE__X", "GATE__MARGIN__X", "CHUNKING____MAX_TOKENS", "gate__margin"]
+    odd = ["GATE__", "GATE__X", "GATE__MARGIN__X", "GATE____MARGIN", "gate__margin"]
     values = st.one_of(
         st.sampled_from(
             ["", " ", "0", "-1", "1e999", "nan", "inf", "true", "{}", "[]", "null", "~x/y"]
@@ -194,7 +194,7 @@ def test_any_environment_is_taken_or_refused(given: dict[str, str]) -> None:
 
 ENV_FILE = b"""# Comentario
 GATE__HIT_RATE_AT_10=0.9
-export CHUNKING='{"max_tokens": 64, "overlap_tokens": 4, "min_tokens": 8}'
+export GATE='{"margin": 0.05}'
 NOTES_SOURCE="notas/${HOME}" # fin
 EMBEDDING_MODELS=e5_small,use_multilingual
 """

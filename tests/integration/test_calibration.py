@@ -70,7 +70,7 @@ def calibrated(corpus: Evaluated, unanswerable: list[GoldenEntry]) -> None:
 def missing(corpus: Evaluated, config: RetrievalConfig = CONFIG) -> str | None:
     with corpus.database.transaction() as connection:
         count_contents(connection)
-        return read_calibration(connection, config, gate=GATE, settings=SETTINGS).missing
+        return read_calibration(connection, config, settings=SETTINGS).missing
 
 
 def test_a_calibration_stands_for_one_configuration_and_for_what_it_searched(

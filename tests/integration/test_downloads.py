@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.types import RejectedRecord
 from rag_resources.documents import web as public
@@ -17,7 +16,6 @@ from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.web import WebAddress, web_addresses, web_files
 from tests.web_server import Handler, WebServer, cut_after, web_server
 
-CONFIG = DownloadConfig(allow_private=True, timeout_s=5)
 TEXT = "El plan promete cien mil viviendas públicas. ".encode() * 400
 METADATA_SERVICE = "http://169.254.169.254/latest/meta-data"
 
@@ -41,12 +39,14 @@ def fetch(
     folder: Path,
     *urls: str,
     known: dict[str, str] | None = None,
-    config: DownloadConfig = CONFIG,
+    allow_private: bool = True,
     megabytes: int = 10,
 ) -> list[FoundFile | RejectedRecord]:
     addresses = [WebAddress(url) for url in urls]
     found: list[FoundFile | RejectedRecord] = []
-    for each in web_files(addresses, known or {}, folder, config, megabytes=megabytes):
+    for each in web_files(
+        addresses, known or {}, folder, allow_private=allow_private, megabytes=megabytes
+    ):
         if isinstance(each, FoundFile) and each.path.exists():
             each = replace(each, path=each.path.rename(each.path.with_suffix(".taken")))
         found.append(each)
@@ -147,8 +147,8 @@ def test_private_addresses_are_refused_before_anything_is_sent(
     web: WebServer, tmp_path: Path
 ) -> None:
     url = web.put("/a.txt", TEXT)
-    (found,) = fetch(tmp_path, url, config=DownloadConfig())
-    assert "DOWNLOAD__ALLOW_PRIVATE=true" in reason(found)
+    (found,) = fetch(tmp_path, url, allow_private=False)
+    assert "DOWNLOAD_ALLOW_PRIVATE=true" in reason(found)
     assert not web.asked
 
 
@@ -161,7 +161,7 @@ def test_a_redirect_to_a_private_address_is_refused(
     web.answers["/file.txt"] = lambda h: h.send(302, b"", Location="file:///etc/passwd")
     web.answers["/loop.txt"] = lambda h: h.send(302, b"", Location="/loop.txt")
     urls = map(web.url, ("/a.txt", "/file.txt", "/loop.txt"))
-    first, second, third = fetch(tmp_path, *urls, config=DownloadConfig(timeout_s=5))
+    first, second, third = fetch(tmp_path, *urls, allow_private=False)
     assert "lleva a 169.254.169.254" in reason(first)
     assert "no es una dirección http" in reason(second)
     assert "redirige demasiadas veces" in reason(third)
@@ -220,7 +220,7 @@ def test_files_are_removed_when_they_were_taken(web: WebServer, tmp_path: Path) 
     urls = [web.put(f"/{number}.txt", TEXT) for number in range(9)]
     addresses = [WebAddress(url) for url in urls]
     seen = 0
-    for found in web_files(addresses, {}, tmp_path, CONFIG, megabytes=1):
+    for found in web_files(addresses, {}, tmp_path, allow_private=True, megabytes=1):
         assert isinstance(found, FoundFile)
         assert found.path.read_bytes() == TEXT
         seen += 1
@@ -228,7 +228,9 @@ def test_files_are_removed_when_they_were_taken(web: WebServer, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path) -> None:
+def test_a_server_that_drips_is_given_up_in_time(
+    web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stop = web.answers  # The handler ends with the server.
 
     def drip(handler: Handler) -> None:
@@ -250,7 +252,7 @@ def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path)
         handler.close_connection = True
 
     web.answers["/drip.txt"] = drip
-    config = DownloadConfig(allow_private=True, timeout_s=5, total_s=0.1)
-    (found,) = fetch(tmp_path, web.url("/drip.txt"), config=config)
+    monkeypatch.setattr(public, "FILE_TIMEOUT_S", 0.1)
+    (found,) = fetch(tmp_path, web.url("/drip.txt"))
     assert "no responde a tiempo" in reason(found)
     del stop["/drip.txt"]

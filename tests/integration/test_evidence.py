@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag_resources.core import evidence as evidence_rules
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.core.evidence import EvidenceState
-from rag_resources.core.gate import GateConfig
 from rag_resources.database.pool import Database
 from rag_resources.serving.rollback import roll_back_to_notes
 from tests.evaluated_corpus import (
@@ -125,8 +125,9 @@ def test_a_small_change_beside_the_questions_ages(corpus: Evaluated) -> None:
             assert evidence.state is EvidenceState.AGED, name
             assert "notas cambiadas: 1 de" in evidence.explanation
             assert counted_is_what_is_there(connection), name
-            strict = evidence_of(connection, gate=GateConfig(changed_notes=0.01))
-            assert strict.state is EvidenceState.STALE, name
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(evidence_rules, "MOST_CHANGED_NOTES", 0.01)
+                assert evidence_of(connection).state is EvidenceState.STALE, name
 
 
 ANOTHERS = (

@@ -13,6 +13,7 @@ import pytest
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError
 from rag_resources.core.extraction_config import ExtractionConfig
+from rag_resources.documents import extraction
 from rag_resources.documents.extraction import _CHILD, extract
 from rag_resources.documents.media_types import DOCX, TEXT
 
@@ -49,7 +50,6 @@ def path(tmp_path: Path) -> Iterator[Path]:
     ("content", "limits", "words", "kept"),
     [
         (b"a\fb\fc\fd", {"pages": 3}, "más de 3 páginas", 3),
-        (b"a\f" + b"x" * 2**21, {"output_mb": 1}, "más de 1 MB de texto", 1),
         (b"x" * 2**25, {"memory_mb": 80}, "más de 80 MB de memoria", 0),
         (b"a", {"timeout_s": 0.001}, "en 0.001 segundos", 0),
     ],
@@ -60,6 +60,15 @@ def test_a_limit_ends_the_reading_and_keeps_the_pages_before(
     items, problem = read(path, content, ExtractionConfig.model_validate(limits))
     assert words in problem
     assert len(items) == kept
+
+
+def test_the_pages_before_too_much_text_are_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction, "OUTPUT_MB", 1)
+    items, problem = read(path, b"a\f" + b"x" * 2**21)
+    assert "más de 1 MB de texto" in problem
+    assert len(items) == 1
 
 
 def test_pages_read_before_the_child_is_killed_are_kept(path: Path) -> None:

@@ -67,10 +67,10 @@ def measure(corpus: GraphCorpus, item: NamedConfiguration) -> None:
     evaluate(corpus.database, corpus.pipeline(), item.name, item.retrieval, settings=SETTINGS)
 
 
-def promote(corpus: GraphCorpus, gate: GateConfig = GATE) -> str:
+def promote(corpus: GraphCorpus) -> str:
     named = {WITH_GRAPH.name: WITH_GRAPH}
     outcome = promote_best(
-        corpus.database, named, gate=gate, settings=SETTINGS, name=WITH_GRAPH.name
+        corpus.database, named, gate=GATE, settings=SETTINGS, name=WITH_GRAPH.name
     )
     return outcome.evaluation.configuration
 
@@ -85,7 +85,7 @@ def test_it_needs_the_same_configuration_without_a_graph_and_then_wins(
     assert promote(corpus) == "con_grafo"
 
 
-def test_a_graph_that_leads_nowhere_is_refused_unless_a_person_allows_it(
+def test_a_graph_that_leads_nowhere_is_refused(
     corpus: GraphCorpus,
 ) -> None:
     corpus.run(lambda c: c.execute("DELETE FROM relationships WHERE marker = 'dibujada'"))
@@ -93,4 +93,3 @@ def test_a_graph_that_leads_nowhere_is_refused_unless_a_person_allows_it(
         measure(corpus, item)
     with pytest.raises(RagError, match="el grafo no gana en las 6 preguntas"):
         promote(corpus)
-    assert promote(corpus, GATE.model_copy(update={"graph_blocks": False})) == "con_grafo"

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.core.evidence import (
+    MOST_CHANGED_NOTES,
     ChangedNotes,
     EvidenceState,
     judge_evidence,
@@ -30,15 +31,13 @@ changes = st.builds(
 )
 
 
-@given(contents, contents, changes, st.booleans(), st.booleans(), st.sampled_from([0, 0.02, 0.5]))
+@given(contents, contents, changes, st.booleans(), st.booleans())
 def test_current_if_nothing_differs_and_aged_within_the_bound(
-    recorded: Any, present: Any, notes: ChangedNotes, config: bool, golden: bool, most: float
+    recorded: Any, present: Any, notes: ChangedNotes, config: bool, golden: bool
 ) -> None:
     """Current only if nothing differs; aged only within the bound and beside the questions."""
     moved = moved_parts(recorded, present)
-    evidence = judge_evidence(
-        same_config=config, same_golden=golden, moved=moved, notes=notes, most=most
-    )
+    evidence = judge_evidence(same_config=config, same_golden=golden, moved=moved, notes=notes)
     nothing = recorded == present and config and golden and not notes.expired
     assert evidence.is_current is nothing
     assert bool(evidence.reasons) is not nothing
@@ -47,7 +46,7 @@ def test_current_if_nothing_differs_and_aged_within_the_bound(
         assert golden
         assert notes.is_known
         assert notes.relevant == 0
-        assert notes.changed <= most * notes.notes
+        assert notes.changed <= MOST_CHANGED_NOTES * notes.notes
         assert not any(item.part == "words" for item in moved)
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.sentences import sentences
-from rag_resources.core.text import count_tokens
 from rag_resources.core.types import Chunk
 from tests.strategies import structure_configs, structured_notes
 
@@ -42,32 +41,30 @@ def test_property_06_to_09_chunks_by_structure_are_a_sequence_that_covers_the_no
 def test_property_10_and_11_chunks_by_structure_are_bounded_and_share_what_the_rule_allows(
     note: str, config: ChunkingConfig
 ) -> None:
-    size = len if config.unit == "chars" else count_tokens
     chunks = cut(note, config)
     for chunk in chunks:
-        assert size(chunk.content) <= config.max
+        assert len(chunk.content) <= config.max
     for left, right in pairwise(chunks):
-        merged = size(note[left.start_char : right.end_char])
-        assert merged > config.max or size(left.content) >= config.min
-        shared = size(note[right.start_char : left.end_char])
+        merged = len(note[left.start_char : right.end_char])
+        assert merged > config.max or len(left.content) >= config.min
+        shared = len(note[right.start_char : left.end_char])
         largest = max(1.5 * config.overlap, config.max / 2)
         assert shared <= (largest if config.overlap else 0)
-    if len(chunks) > 1 and size(chunks[-1].content) < config.min:
+    if len(chunks) > 1 and len(chunks[-1].content) < config.min:
         left, right = chunks[-2:]
-        assert size(note[left.start_char : right.end_char]) > config.max
+        assert len(note[left.start_char : right.end_char]) > config.max
 
 
 @given(structured_notes(), structure_configs())
 def test_property_12_chunks_by_structure_end_at_sentences_or_rows(
     note: str, config: ChunkingConfig
 ) -> None:
-    size = len if config.unit == "chars" else count_tokens
     pieces = sentences(note)
     borders = {at for piece in pieces for at in (piece.start, piece.end)}
     too_long = {
         place
         for piece in pieces
-        if size(note[piece.start : piece.end]) > config.max
+        if len(note[piece.start : piece.end]) > config.max
         for place in range(piece.start, piece.end + 1)
     }
     for chunk in cut(note, config):

@@ -11,12 +11,10 @@ from typer.main import get_command
 
 from rag_resources.cli.main import app
 from rag_resources.core.configuration import (
-    ChunkingConfig,
     RetrievalConfig,
     parse_configuration,
     parse_retrieval,
 )
-from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.experiment import expand, parse_experiment
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
@@ -29,8 +27,6 @@ EVALUATING = (DOCS / "evaluating.md").read_text("utf-8")
 GRAPH = (DOCS / "graph.md").read_text("utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
 GROUPS = {
-    "chunking": ChunkingConfig,
-    "download": DownloadConfig,
     "extraction": ExtractionConfig,
     "gate": GateConfig,
 }

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.gate import GateConfig
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings, unknown_variables
 
@@ -66,54 +69,55 @@ def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "variables",
     [
-        {
-            "CHUNKING__MAX_TOKENS": "64",
-            "CHUNKING__MIN_TOKENS": "8",
-            "CHUNKING__OVERLAP_TOKENS": "4",
-        },
-        {"CHUNKING": '{"max_tokens": 64, "min_tokens": 8, "overlap_tokens": 4}'},
-        {"CHUNKING": '{"max_tokens": 32, "min_tokens": 8}', "CHUNKING__MAX_TOKENS": "64"}
-        | {"CHUNKING__OVERLAP_TOKENS": "4"},
+        {"GATE__MARGIN": "0.05", "GATE__FALSE_ANSWERS": "0.3"},
+        {"GATE": '{"margin": 0.05, "false_answers": 0.3}'},
+        {"GATE": '{"margin": 0.07, "false_answers": 0.3}', "GATE__MARGIN": "0.05"},
     ],
 )
-def test_the_sizes_of_chunks_are_variables_of_their_own(
+def test_the_fields_of_a_group_are_variables_of_their_own(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    chunking = ChunkingConfig(max_tokens=64, min_tokens=8, overlap_tokens=4)
-    assert load_settings().chunking == chunking
+    gate = load_settings().gate
+    assert gate == GateConfig(margin=0.05, false_answers=0.3)
+    assert (gate.citations_block, gate.false_answers_block) == (False, True), "what is set blocks"
+
+
+@given(st.integers(16, 8192), st.integers(16, 4096))
+def test_the_sizes_of_chunks_follow_from_one(longest: int, target: int) -> None:
+    chunking = load_settings(chunking_max_tokens=longest, chunking_target=target).chunking
+    assert (chunking.max_tokens, chunking.target) == (longest, target)
 
 
 @pytest.mark.parametrize(
-    ("variables", "named"),
+    "variables",
     [
-        ({"CHUNKING__MAX_TOKENS": "muchos", "CHUNKING__OVERLAP_TOKENS": "-1"}, None),
-        ({"CHUNKING__MAX_TOKENS": "9000"}, None),
-        ({"CHUNKING__MAX_TOKENS": "100"}, ["CHUNKING"]),
-        ({"CHUNKING__MAX_TOKNES": "64"}, None),
-        ({"CHUNKING": "64"}, None),
-        ({"FIRST_MONTH": "ayer"}, None),
-        ({"FIRST_MONTH": "2024-13"}, None),
-        ({"FIRST_MONTH": "0000-01"}, None),
-        ({"RAG_HOME": "~nadie-se-llama-asi/rag"}, None),
-        ({"GATE__LATENCY_P95_MS": "0", "GATE__MARGIN": "1"}, None),
-        ({"EMBEDDING_MODELS": " , "}, None),
-        ({"TENANT": ""}, None),
-        ({"NOTES_SOURCE_NAME": "sample"}, None),
-        ({"UI_PORT": "65536", "API_PORT": "uno"}, None),
+        {"CHUNKING_MAX_TOKENS": "muchos", "CHUNKING_TARGET": "-1"},
+        {"CHUNKING_MAX_TOKENS": "9000"},
+        {"GATE__MARGNI": "0.05"},
+        {"GATE": "64"},
+        {"FIRST_MONTH": "ayer"},
+        {"FIRST_MONTH": "2024-13"},
+        {"FIRST_MONTH": "0000-01"},
+        {"RAG_HOME": "~nadie-se-llama-asi/rag"},
+        {"GATE__LATENCY_P95_MS": "0", "GATE__MARGIN": "1"},
+        {"EMBEDDING_MODELS": " , "},
+        {"TENANT": ""},
+        {"NOTES_SOURCE_NAME": "sample"},
+        {"UI_PORT": "65536", "API_PORT": "uno"},
     ],
 )
 def test_every_bad_variable_is_named(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: list[str] | None
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
 ) -> None:
     found = [problem.partition(": ")[0] for problem in problems_of(monkeypatch, variables)]
-    assert found == (named or list(variables))
+    assert found == list(variables)
 
 
 def test_a_group_that_is_no_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    (problem,) = problems_of(monkeypatch, {"CHUNKING": "max_tokens=64"})
-    assert "CHUNKING__MAX_TOKENS" in problem
+    (problem,) = problems_of(monkeypatch, {"GATE": "margin=0.05"})
+    assert "GATE__MARGIN" in problem
 
 
 def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -245,8 +245,7 @@ def test_a_hidden_sheet_of_an_open_document_is_removed_and_endless_repeats_are_r
     rows_ = f'<table:table-row table:number-rows-repeated="1048576">{cell}</table:table-row>'
     assert (
         refusal(WorkbookReader(), ods(rows_))
-        == "It gives more than {megabytes} MB of text. Raise EXTRACTION__OUTPUT_MB or split the "
-        "file."
+        == "It gives more than {megabytes} MB of text. Split the file."
     )
 
 

@@ -29,6 +29,8 @@ from rag_resources.core.types import RetrievalResult
 from rag_resources.languages.messages import _, render
 from rag_resources.settings import Settings
 
+QUERY_THRESHOLD = 0.6
+"""Lowest cosine of `/api/v1/query`, unless a request names another."""
 _BY_VECTORS = {RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.WINDOWS, RankedList.NOTES}
 router = APIRouter(tags=["search"])
 _log = structlog.get_logger()
@@ -54,7 +56,7 @@ async def query(request: Request, caller: Reader, body: QueryRequest) -> QueryRe
         )
     threshold = body.similarity_threshold
     if threshold is None:
-        threshold = settings.query_similarity_threshold
+        threshold = QUERY_THRESHOLD
     filters = FiltersInCamelCase(source=body.source, tags=body.tags or ())
     search = Search(query=body.query, top_k=top_k, strategy=Strategy(settings.query_mode))
     language = reader_language(request, search)
