@@ -53,20 +53,13 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
-OF_INSTANCE = ("RAG_HOME", "DAGSTER_HOME", "DAGSTER_PG_URL", "CELERY_BROKER_URL")
-"""The variables that `rag run` and `rag dagster` set for the rest of their process."""
-
-
 @pytest.fixture(autouse=True)
 def environment_as_before() -> Iterator[None]:
-    """Undo what a command set for its process: the next test's processes would inherit it."""
-    before = {name: os.environ.get(name) for name in OF_INSTANCE}
+    """Undo what a test or a command set: the next test and its processes would inherit it."""
+    before = dict(os.environ)
     yield
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(autouse=True)
