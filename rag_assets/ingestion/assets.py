@@ -87,6 +87,10 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
                         )
                     ),
                     "undated": report.undated_count,
+                    **{
+                        f"left_out_{kind.removesuffix('Chars')}": count
+                        for kind, count in report.text_left_out.items()
+                    },
                     "absent": report.absent_count,
                     "absent_notes": str(absent or "–"),
                     "left_out": report.left_out_count,

@@ -8,6 +8,7 @@ blocks belong in `core.sentences`.
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -42,11 +43,12 @@ _KINDS: Mapping[str, Kind] = {
 }
 _VERBATIM = {"Text", "Code", "InlineMath", "DisplayMath"}
 _CHAT = re.compile(
-    r"^[\u200e\ufeff]?\[?\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4},?\s\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
+    r"^[\u200e\ufeff]?\[?(?:\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d\d?[/.-]\d\d?),?\s\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
     r"(?:\s?[ap]\.?\s?m\.?)?(?:\]\s|\s[-–]\s)",
     re.MULTILINE | re.IGNORECASE,
 )
-_OWN_LINE = re.compile(r"\s*(?:[+•·–—]|\d{1,3}[.)]|[^\W\d_]\))[^\S\r\n]|\s*[—–]")
+_FIELD = r"[^\W\d_][\w /-]{0,40}"
+_OWN_LINE = re.compile(rf"\s*(?:[+•·–—]|\d{{1,3}}[.)]|[^\W\d_]\)|{_FIELD}::)[^\S\r\n]|\s*[—–]")
 _CALLOUT = re.compile(r"\[![\w-]+(?:\|[^\]\n]*)?\][+-]?[^\S\n]*")
 _HIDDEN = re.compile(
     r"%%.*?%%|^[^\S\n]*:LOGBOOK:$.*?^[^\S\n]*:END:$"
@@ -54,6 +56,16 @@ _HIDDEN = re.compile(
     r"|\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)",
     re.DOTALL | re.MULTILINE,
 )
+_MARKS = re.compile(
+    rf"^[^\S\n]*(?:[-*][^\S\n])?(?:{_FIELD}:|[\[(]{_FIELD}:)(?P<colon>:)(?=[^\S\n])"
+    r"|(?P<opening>==)(?=[^\s=])[^\n=]+(?<=[^\s=])(?P<closing>==)"
+    r"|(?P<anchor>(?:^|(?<=\s))\^[\w-]+)[^\S\n]*$",
+    re.MULTILINE,
+)
+"""Of a property in the text, of highlighted words, and the name of a block that links point to."""
+_QUERIES = {"dataview", "dataviewjs", "tasks", "query", "base"}
+"""Languages of code in whose place a program shows what the code finds."""
+_LABEL = re.compile(r"(?<!\S)#(?=[^\s#]*[^\W\d_])([\w/-]+)")
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[^>]*>?", re.DOTALL)
 _INVISIBLE = re.compile(
     "[\u00ad\u200b\u200e\u200f\u2060\ufeff\u202a-\u202e\u2066-\u2069]|(?<=\\w)[\u200c\u200d](?=\\w)"
@@ -96,12 +108,18 @@ class Reading:
     Attributes:
         pieces: Ranges of the source with what they show, in order.
         hidden: Comments and what else the program that wrote the note does not show.
+        left_out: How many characters of words are hidden, by the reason.
+        links: The names of the notes that it links to, each once.
+        tags: Those in the text, without "#", each once.
     """
 
     text: str
     blocks: tuple[NoteBlock, ...]
     pieces: tuple[tuple[int, int, str], ...]
     hidden: tuple[Span, ...]
+    left_out: Mapping[str, int]
+    links: tuple[str, ...]
+    tags: tuple[str, ...]
     _starts: tuple[int, ...]
 
     def rendered(self, start: int = 0, end: int | None = None) -> str:
@@ -181,7 +199,16 @@ def read(text: str) -> Reading:
         builder.message(start, end)
     pieces = tuple(_visible(builder.pieces, builder.hidden))
     starts_of_pieces = tuple(piece[0] for piece in pieces)
-    reading = Reading(text, (), pieces, tuple(builder.hidden), starts_of_pieces)
+    reading = Reading(
+        text,
+        (),
+        pieces,
+        tuple(builder.hidden),
+        builder.left_out,
+        tuple(builder.links),
+        tuple(builder.tags),
+        starts_of_pieces,
+    )
     return replace(reading, blocks=tuple(_told(reading, builder.blocks)))
 
 
@@ -210,13 +237,16 @@ class _Builder:
     blocks: list[NoteBlock] = field(default_factory=list)
     pieces: list[tuple[int, int, str]] = field(default_factory=list)
     hidden: list[Span] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    links: dict[str, None] = field(default_factory=dict)
+    tags: dict[str, None] = field(default_factory=dict)
     _code: list[Span] = field(default_factory=list)
     _containers: list[Kind] = field(default_factory=list)
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _tables: int = 0
     _shown_before: int = 0  # pieces before the present block
     _pictures: int = 0  # depth inside a picture whose words are its file name or size
-    _callout_end: int = -1
+    _line_end: int = -1
     _row_end: int = -1
 
     def message(self, start: int, end: int) -> None:
@@ -227,13 +257,29 @@ class _Builder:
         self._open("paragraph", start)
         for event, place in _events(storable(self.text[start:end]), start):
             self._take(*_parsed(event), place)
-        for match in _HIDDEN.finditer(self.text, start, end):
-            span = Span(*match.span())
-            after = bisect_left(self._code, span.end, key=lambda literal: literal.start)
-            if after == 0 or self._code[after - 1].end <= span.start:
-                self.hidden.append(span)
+        for match in self._outside_code(_HIDDEN, start, end):
+            self.hidden.append(Span(*match.span()))
+            if match[0].startswith("%%"):
+                self.left_out["comment"] += len(match[0])
+        for match in self._outside_code(_MARKS, start, end):
+            self.hidden += [Span(*match.span(part)) for part in _MARKS.groupindex if match[part]]
+        self.tags |= dict.fromkeys(
+            match[1].strip("/-") for match in self._outside_code(_LABEL, start, end)
+        )
+
+    def _outside_code(
+        self, pattern: re.Pattern[str], start: int, end: int
+    ) -> Iterator[re.Match[str]]:
+        for match in pattern.finditer(self.text, start, end):
+            after = bisect_left(self._code, match.end(), key=lambda literal: literal.start)
+            if after == 0 or self._code[after - 1].end <= match.start():
+                yield match
 
     def _take(self, name: str, detail: Any, is_start: bool, place: Span) -> None:
+        if name in {"Image", "Link"} and is_start and "WikiLink" in str(detail["link_type"]):
+            note = detail["dest_url"].partition("#")[0].strip()
+            if note and not _FILE_OR_SIZE.fullmatch(note):
+                self.links[note] = None
         if name == "Image":
             self._picture(detail, is_start, place)
         elif self._pictures:
@@ -254,6 +300,8 @@ class _Builder:
     def _small(self, name: str, detail: Any, is_start: bool, place: Span) -> None:
         """Take what is in a line or makes no block that shows something."""
         if name == "InlineHtml":
+            if detail.startswith("<!--"):
+                self.left_out["comment"] += len(detail)
             self.pieces.append((place.start, place.end, _in_place_of_tag(detail)))
         elif name == "TableCell" and is_start and len(self.pieces) > self._shown_before:
             self.pieces.append((place.start, place.start, " | "))
@@ -290,11 +338,14 @@ class _Builder:
         self._open(kind, place.start, level=level, is_header=name == "TableHead")
         if kind == "code":
             self._code.append(place)
+            if isinstance(detail, Mapping) and detail["Fenced"].split(" ")[0] in _QUERIES:
+                self.hidden.append(place)
+                self.left_out["query"] += place.length
         elif kind == "item" and (number := _NUMBER.match(self.text, place.start)):
             self.pieces.append((place.start, number.end(), f"{number[1]} "))
         elif name == "Paragraph" and (mark := _CALLOUT.match(self.text, place.start)):
             self.hidden.append(Span(*mark.span()))
-            self._callout_end = self.text.find("\n", mark.end())
+            self._line_end = self.text.find("\n", mark.end())
 
     def _close(self, kind: Kind, detail: Any) -> None:
         if kind in {"item", "quote"}:
@@ -349,8 +400,10 @@ class _Builder:
             self._row_end = start + len(line)
             cells = [cell.strip() for cell in line.strip().split("\t")]
             self._open("row", start, is_header=opens and looks_like_header(cells))
-        elif _OWN_LINE.match(line):
+        elif own := _OWN_LINE.match(line):
             self._open("item", start)
+            if "::" in own[0]:
+                self._line_end = end
         else:
             return False
         return True
@@ -361,7 +414,7 @@ class _Builder:
             after += 1
         if self._own_line(after):
             return
-        if place.start == self._callout_end or self.blocks[-1].kind == "row":
+        if place.start == self._line_end or self.blocks[-1].kind == "row":
             self._open("paragraph", after)
         else:
             self.pieces.append((place.start, place.end, " "))
@@ -369,6 +422,8 @@ class _Builder:
     def _html(self, place: Span) -> None:
         at = place.start
         for tag in _TAG.finditer(self.text, place.start, place.end):
+            if tag[0].startswith("<!--"):
+                self.left_out["comment"] += len(tag[0])
             if tag.start() > at:
                 self.pieces.append((at, tag.start(), unescape(self.text[at : tag.start()])))
             self.pieces.append((tag.start(), tag.end(), _in_place_of_tag(tag[0])))

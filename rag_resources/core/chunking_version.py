@@ -31,7 +31,7 @@ from rag_resources.core.contextual import (
 from rag_resources.core.rules import rules
 from rag_resources.core.text import CHARS_PER_TOKEN
 
-REVISION = 1
+REVISION = 2
 """Revision of the code of `core.sentences`, `core.chunking` and `core.contextual`."""
 STRUCTURE_REVISION = 1
 """Revision of the code of the strategy `structure`; `REVISION` counts for it, too."""

@@ -77,7 +77,7 @@ class HtmlReader:
         content = file.read()
         refuse_deep(content)
         tree = parsed(content)
-        yield content_of(tree, main_only=True).page(metadata=_metadata(tree))
+        yield content_of(tree, main_only=True).page(metadata=metadata_of(tree))
 
 
 def parsed(content: bytes) -> LexborHTMLParser:
@@ -125,7 +125,8 @@ def content_of(tree: LexborHTMLParser, *, main_only: bool) -> PageText:
     return main if main.kept_chars >= _LEAST_SHARE * everything.kept_chars else everything
 
 
-def _metadata(tree: LexborHTMLParser) -> Mapping[str, str]:
+def metadata_of(tree: LexborHTMLParser) -> Mapping[str, str]:
+    """Return the title, author, date and language that a page declares."""
     found: dict[str, str] = {}
     title = tree.css_first("title")
     if title is not None and title.text(strip=True):

@@ -1,9 +1,10 @@
-"""Reads what mail programs and Evernote export: `.eml`, `.mbox`, `.enex`; a note per message.
+"""Reads web pages, and what mail programs and Evernote export: `.html`, `.eml`, `.mbox`, `.enex`.
 
-Pages and messages in HTML become text line by line; attachments are left out and counted.
+What is written in HTML becomes Markdown; attachments are left out and counted.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from email import message_from_binary_file, message_from_bytes, policy
 from email.message import EmailMessage
@@ -15,11 +16,11 @@ from xml.etree import ElementTree
 
 from selectolax.lexbor import LexborHTMLParser
 
-from rag_resources.core.documents import BlockKind
+from rag_resources.core.documents import Block, BlockKind, Page
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.documents.html import content_of, refuse_deep
-from rag_resources.ingestion.records import build_note
+from rag_resources.documents.html import content_of, metadata_of, parsed, refuse_deep
+from rag_resources.ingestion.records import build_note, readable_dates, title_of_file
 from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile
 from rag_resources.languages.messages import _
 
@@ -80,7 +81,7 @@ def _evernote(node: ElementTree.Element) -> dict[str, Any]:
     left_out = len(node.findall("resource"))
     return {
         "title": node.findtext("title") or "",
-        "content": text_of_html(node.findtext("content") or ""),
+        "content": _text_of_html(node.findtext("content") or ""),
         "created_at": node.findtext("created"),
         "tags": [tag.text for tag in node.findall("tag") if tag.text],
         **({"attachments": left_out} if left_out else {}),
@@ -93,7 +94,7 @@ def _message(message: EmailMessage, file: SourceFile, location: str) -> Records:
         text = str(body.get_content()) if body else ""
         date = parsedate_to_datetime(str(message["date"])) if message["date"] else None
         if body and body.get_content_subtype() == "html":
-            text = text_of_html(text)
+            text = _text_of_html(text)
     except (LookupError, ValueError, TypeError, InvalidSourceError):
         yield RejectedRecord(location, _("The message is damaged."))
         return
@@ -109,17 +110,55 @@ def _message(message: EmailMessage, file: SourceFile, location: str) -> Records:
     yield from _built(fields, file, location)
 
 
-def text_of_html(html: str) -> str:
-    """Return what a page shows; items and rows have lines of their own, cells tabs between them.
+def read_html(file: SourceFile) -> Records:
+    """Yield a web page, such as a page that Notion exports."""
+    content = file.path.read_bytes()
+    try:
+        refuse_deep(content)
+        tree = parsed(content)
+    except InvalidSourceError as error:
+        raise InvalidRecordError(error.message) from error
+    rows = [(row.css_first("th"), row.css_first("td")) for row in tree.css("table.properties tr")]
+    told = {name.text().strip(): cell.text().strip(" @\n") for name, cell in rows if name and cell}
+    page = content_of(tree, main_only=True).page(metadata=metadata_of(tree))
+    removed = Counter[str]()
+    for removal in page.removed:
+        removed[removal.reason] += removal.end - removal.start
+    try:
+        yield build_note(
+            dict(page.metadata) | readable_dates(told),
+            file=file,
+            location=file.name,
+            content=_markdown(page),
+            default_id=file.name_without_suffix,
+            default_title=title_of_file(file.name_without_suffix),
+            left_out=removed,
+        )
+    except InvalidRecordError as error:
+        yield error.rejected(file.name)
+
+
+def _text_of_html(html: str) -> str:
+    """Return what a message or note in HTML shows.
 
     Raises:
         InvalidSourceError: Its elements are nested too deeply.
     """
     ticked = _TODO.sub(lambda found: "[x] " if "true" in found[0] else "[ ] ", html)
     refuse_deep(ticked.encode("utf-8", "replace"))
-    page = content_of(LexborHTMLParser(ticked), main_only=False).page()
-    lines: list[str] = []
+    return _markdown(content_of(LexborHTMLParser(ticked), main_only=False).page())
+
+
+def _markdown(page: Page) -> str:
+    """Return a page with marked headings and code; the cells of a row have tabs between them."""
+    parts: list[str] = []
     for is_table, blocks in groupby(page.blocks, key=lambda own: own.kind in _TABLE):
-        texts = [page.text[own.start : own.end] for own in blocks]
-        lines.append(("\n" if is_table else "\n\n").join(texts))
-    return "\n\n".join(lines)
+        texts = [_written(page.text[own.start : own.end], own) for own in blocks]
+        parts.append(("\n" if is_table else "\n\n").join(texts))
+    return "\n\n".join(parts)
+
+
+def _written(text: str, block: Block) -> str:
+    if block.kind is BlockKind.HEADING:
+        return f"{'#' * block.level} {' '.join(text.split())}"
+    return f"```\n{text}\n```" if block.kind is BlockKind.CODE else text

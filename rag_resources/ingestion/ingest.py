@@ -95,6 +95,7 @@ class IngestReport:
         rejected_count: Number of all rejected records.
         left_out: Records of deleted notes with the reasons, the first `NAMED_REJECTIONS`.
         left_out_count: Number of all records of deleted notes.
+        text_left_out: Notes by what of their text is left out.
         elsewhere: Records of partitions that this run does not process.
         undated: Records without a date, the first `NAMED_REJECTIONS`, with the one that is stored.
         undated_count: Number of all of them.
@@ -108,6 +109,7 @@ class IngestReport:
     rejected_count: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     left_out_count: int = 0
+    text_left_out: Counter[str] = field(default_factory=Counter)
     elsewhere: int = 0
     undated: list[Undated] = field(default_factory=list)
     undated_count: int = 0
@@ -180,6 +182,7 @@ def ingest(
         for record, outcome in written.outcomes:
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
+            report.text_left_out.update([*record.metadata.get("leftOut", ())])
             _note_undated(report, record)
         for record, tombstone in written.left_out:
             _leave_out(report, record, tombstone)

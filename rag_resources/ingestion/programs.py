@@ -1,4 +1,4 @@
-"""Fields of notes as programs write them without front matter: Joplin's raw export and Logseq.
+"""Fields of notes as programs write them without front matter: Joplin, Logseq, Notion.
 
 Front matter, which Obsidian and Joplin's Markdown export write, is read by `markdown`.
 """
@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from rag_resources.ingestion.records import readable_dates
+
 _JOPLIN = re.compile(
     r"(?P<note>(?:.*\n\n)?)(?P<fields>(?:[a-z_]+:[^\n]*\n)+type_: (?P<type>\d+))\s*\Z", re.DOTALL
 )
@@ -17,11 +19,15 @@ _JOPLIN_NAME = re.compile(r"[0-9a-f]{32}\.md")
 _JOPLIN_NOTE, _JOPLIN_TAGGED = "1", "6"
 _JOPLIN_NAMED = {"2", "5"}
 """Types of Joplin's items: notebooks and tags have names, and 6 says which note has which tag."""
+_NOTION_NAME = re.compile(r".* [0-9a-f]{32}\.md")
+_NOTION = re.compile(
+    r"# (?P<title>[^\n]+)\n\n(?P<fields>(?:[^\n:]{1,60}: [^\n]*(?:\n|\Z))+)(?=\n|\Z)"
+)
 _LOGSEQ = re.compile(r"\s*(?P<fields>(?:[\w/-]+:: *[^\n]*(?:\n|\Z))+)")
 
 
 def exported(text: str, path: Path) -> tuple[Mapping[str, Any], str] | None:
-    """Return the fields and the content of a file of Joplin or Logseq.
+    """Return the fields and the content of a file of Joplin, Logseq or Notion.
 
     Returns:
         None if the file is of neither; blank content for a file of Joplin that is no note.
@@ -40,6 +46,11 @@ def exported(text: str, path: Path) -> tuple[Mapping[str, Any], str] | None:
             "folder": names.get(fields.get("parent_id", "")),
         }
         return {name: value for name, value in own.items() if value}, content
+    if _NOTION_NAME.fullmatch(path.name) and (page := _NOTION.match(text)):
+        told = (line.partition(": ") for line in page["fields"].splitlines())
+        fields = {name: value.strip(" @") for name, _, value in told if value.strip()}
+        # Notion shows its properties in the page.
+        return {"title": page["title"], **readable_dates(fields)}, text
     if properties := _LOGSEQ.match(text):
         lines = (line.partition("::") for line in properties["fields"].splitlines())
         fields = {name: value.strip() for name, _, value in lines if value.strip()}

@@ -9,10 +9,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_core import to_json
 
+from rag_resources.core.blocks import Reading, read
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
 from rag_resources.core.timestamps import (
@@ -81,9 +83,8 @@ _LETTERS = re.compile(r"[^\W\d_]{2}")
 _IDENTIFIER = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
 _EXPORT_ID = re.compile(r" [0-9a-f]{32}$")
 _JOINTS = re.compile(r"[-_]+")
-_HEADING_OR_FENCE = re.compile(
-    r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>.*))", re.MULTILINE
-)
+_MARKED = re.compile(r"#|\[\[|%%|<!--|```|~~~")
+"""What a text has that says more than its words: it is read before it is stored."""
 
 
 def build_note(
@@ -94,6 +95,7 @@ def build_note(
     content: str | None = None,
     default_id: str | None = None,
     default_title: str = "",
+    left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> NoteRecord:
     """Build a note from the fields of a record.
 
@@ -108,26 +110,29 @@ def build_note(
         content: None to take it from the fields.
         default_id: Id of a record that has none; None uses a hash of its content.
         default_title: Title of a record without one, and without a heading.
+        left_out: How many characters its reader left out, by the reason.
 
     Raises:
         InvalidRecordError: The fields do not make a note; the message names the field at fault.
     """
     values = storable_fields(fields)
     own_content = values if content is None else {"content": content}
-    body, left_out = _without_payloads(_content(own_content))
+    body, payloads = _without_payloads(_content(own_content))
+    reading = read(body if _MARKED.search(body) else "")
     if is_blank(body):
         raise InvalidRecordError(_("{field}: the content is blank.").format(field="content"))
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
     created_at = _moment(values, CREATED_AT_FIELDS, stated_date)
     expires_at = _moment(values, EXPIRES_AT_FIELDS, _exactly)
-    title = _title(values, body, default_title)
+    title = _title(values, reading, default_title)
     # Another name of a note is searched with it as its tags are.
-    tags = tuple(dict.fromkeys((*_labels(values, TAGS_FIELDS), *_labels(values, ALIASES_FIELDS))))
+    labels = *_labels(values, TAGS_FIELDS), *_labels(values, ALIASES_FIELDS)
+    tags = tuple(dict.fromkeys((*labels, *(tag for tag in reading.tags if _fits(tag)))))
     metadata = values
     if created_at is None:
         created_at, metadata["createdAtOrigin"] = found_date(external_id, title, body, file)
-    if left_out:
-        metadata["leftOut"] = left_out
+    if left_out := {**left_out, **payloads, **reading.left_out}:
+        metadata["leftOut"] = {f"{reason}Chars": size for reason, size in left_out.items()}
     if expires_at is not None:
         metadata["expiresAt"] = expires_at.isoformat()
     return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
@@ -153,6 +158,16 @@ def storable_fields(fields: Mapping[Any, Any]) -> dict[str, Any]:
                 field=name,
             ) from error
     return values
+
+
+def readable_dates(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a page without dates that cannot be read: the page shows them."""
+    names = {folded_name(name) for name in CREATED_AT_FIELDS}
+    return {
+        name: value
+        for name, value in fields.items()
+        if folded_name(name) not in names or stated_date(value)
+    }
 
 
 def take(values: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
@@ -233,7 +248,7 @@ def _without_payloads(text: str) -> tuple[str, dict[str, int]]:
     def cut(match: re.Match[str]) -> str:
         if match.lastgroup == "data" and not all(sign.search(match[0]) for sign in _DATA_SIGNS):
             return match[0]
-        left_out[f"{match.lastgroup}Chars"] += len(match[0])
+        left_out[match.lastgroup or ""] += len(match[0])
         return ""
 
     return _PAYLOAD.sub(cut, text), dict(left_out)
@@ -283,34 +298,15 @@ def _exactly(value: Any) -> datetime | None:
     return parse_timestamp(value) if isinstance(value, str) else None
 
 
-def _title(values: dict[str, Any], content: str, default: str) -> str:
+def _title(values: dict[str, Any], reading: Reading, default: str) -> str:
     field, value = take(values, TITLE_FIELDS)
     if value is None:
-        value = _first_heading(content) or default
+        spans = (own.span for own in reading.blocks if own.kind == "heading" and own.level == 1)
+        headings = (reading.rendered(own.start, own.end) for own in spans)
+        value = next(filter(None, headings), default)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _invalid_field(_("{field}: must be a text, not “{value}”."), field, value)
     return " ".join(str(value).split())
-
-
-def _first_heading(content: str) -> str:
-    """Return the first `# heading` outside code blocks; empty if there is none."""
-    fence = ""
-    for match in _HEADING_OR_FENCE.finditer(content):
-        mark = match["fence"]
-        if mark and not fence:
-            fence = mark
-        elif mark == fence:
-            fence = ""
-        elif not mark and not fence and (heading := _without_closing_marks(match["heading"])):
-            return heading
-    return ""
-
-
-def _without_closing_marks(heading: str) -> str:
-    """Return the text of `# heading ##`; in `# C#` the mark is part of the text."""
-    heading = heading.strip()
-    unmarked = heading.rstrip("#")
-    return unmarked.strip() if unmarked.endswith((" ", "\t")) or not unmarked else heading
 
 
 def _labels(values: dict[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -333,8 +329,12 @@ def _labels(values: dict[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
                 item,
             )
         tag = "" if item is None else str(item).strip().removeprefix("#").strip("[]")
-        if len(tag.encode()) > MAX_TAG_BYTES:
+        if not _fits(tag):
             raise _invalid_field(_("{field}: the tag “{value}” is too long."), field, tag)
         if tag:
             tags[tag] = None
     return tuple(tags)
+
+
+def _fits(tag: str) -> bool:
+    return len(tag.encode()) <= MAX_TAG_BYTES

@@ -5,6 +5,7 @@ Each file format is read by `markdown`, `row_files` or `exports`; records are st
 
 import os
 import stat
+import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.documents.folder import is_hidden, unreadable, walk
-from rag_resources.ingestion.exports import read_eml, read_enex, read_mbox
+from rag_resources.ingestion.exports import read_eml, read_enex, read_html, read_mbox
 from rag_resources.ingestion.markdown import read_markdown
 from rag_resources.ingestion.row_files import read_csv, read_jsonl
 from rag_resources.ingestion.source_file import (
@@ -25,9 +26,13 @@ from rag_resources.ingestion.source_file import (
 )
 from rag_resources.languages.messages import _
 
-ARCHIVE = ".zip"
+ARCHIVES = (".zip", ".jex")
+"""Exports of a program in one file: a folder in ZIP, and in TAR that of Joplin."""
+_CHAT = "_chat.txt"
+"""The file of every chat in WhatsApp's archives of iPhones."""
 MAX_ARCHIVE_BYTES = 2 * 1024**3
 """Most bytes that an archive may unpack to."""
+_DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, LookupError)
 _TEMPLATES = {"plantillas", "templates"}
 
 Reader = Callable[[SourceFile], Iterator[NoteRecord | RejectedRecord]]
@@ -42,8 +47,11 @@ READERS: dict[str, Reader] = {
     ".eml": read_eml,
     ".mbox": read_mbox,
     ".enex": read_enex,
+    ".html": read_html,
+    ".htm": read_html,
 }
 """The reader of each suffix, in lower case."""
+READERS_AND_ARCHIVES = frozenset({*READERS, *ARCHIVES})
 
 
 def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
@@ -68,7 +76,7 @@ def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
         if stat.S_ISDIR(mode):
             next(path.iterdir(), None)
             return _without_duplicates(_read_folder(path))
-        if stat.S_ISREG(mode) and path.suffix.lower() in {*READERS, ARCHIVE}:
+        if stat.S_ISREG(mode) and path.suffix.lower() in READERS_AND_ARCHIVES:
             path.open("rb").close()
             return _without_duplicates(_read_file(path, path.name))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -116,7 +124,7 @@ def _without_duplicates(
 
 
 def _read_folder(root: Path) -> Iterator[NoteRecord | RejectedRecord]:
-    for each in walk(root, {*READERS, ARCHIVE}, leaves_out=is_left_out):
+    for each in walk(root, READERS_AND_ARCHIVES, leaves_out=is_left_out):
         if isinstance(each, RejectedRecord):
             yield each
         else:
@@ -124,11 +132,14 @@ def _read_folder(root: Path) -> Iterator[NoteRecord | RejectedRecord]:
 
 
 def _read_archive(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
-    """Read the notes of an export in a ZIP archive as those of a folder."""
+    """Read the notes of an export in an archive as those of a folder; a chat has its name."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
+        chat = root / _CHAT
         if problem := _unpacked(path, root):
             yield RejectedRecord(printable(name), problem)
+        elif chat.is_file():
+            yield from _read_file(chat, f"{name.removesuffix(path.suffix)}{chat.suffix}")
         else:
             yield from _read_folder(root)
 
@@ -136,6 +147,12 @@ def _read_archive(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord
 def _unpacked(path: Path, folder: Path) -> str:
     """Unpack an archive; return why that cannot be done, empty if it is."""
     try:
+        if path.suffix.lower() == ".jex":
+            with tarfile.open(path) as tar:
+                if sum(member.size for member in tar) > MAX_ARCHIVE_BYTES:
+                    return _("The archive is too large. Unpack it.")
+                tar.extractall(folder, filter="data")
+            return ""
         with ZipFile(path) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > MAX_ARCHIVE_BYTES:
@@ -144,18 +161,23 @@ def _unpacked(path: Path, folder: Path) -> str:
                 unpacked = archive.extract(member, folder)
                 moment = datetime(*member.date_time, tzinfo=UTC).timestamp()
                 os.utime(unpacked, (moment, moment))
-    except (BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, ValueError):
+    except (*_DAMAGED, OSError, RuntimeError, ValueError):
         return _("The archive is damaged or has a password.")
     return ""
 
 
 def is_left_out(name: str) -> bool:
     """Whether a file or folder is hidden, or a folder of templates, by its name."""
-    return is_hidden(name) or name.casefold().strip("_ ") in _TEMPLATES
+    return is_hidden(name) or is_template(name)
+
+
+def is_template(name: str) -> bool:
+    """Whether a folder has templates of notes, by its name."""
+    return name.casefold().strip("_ ") in _TEMPLATES
 
 
 def _read_file(path: Path, name: str) -> Iterator[NoteRecord | RejectedRecord]:
-    if path.suffix.lower() == ARCHIVE:
+    if path.suffix.lower() in ARCHIVES:
         yield from _read_archive(path, name)
         return
     try:

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path, PurePath
 
-from rag_resources.core.blocks import read
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.likely import likely_language
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import (
-    ARCHIVE,
-    READERS,
+    READERS_AND_ARCHIVES,
     is_left_out,
+    is_template,
     iter_source,
 )
 
@@ -70,9 +69,9 @@ def survey(path: Path) -> Survey:
     """
     records = iter_source(path)
     found = Survey()
-    for name in _file_names(path):
+    for name in _file_names(path, found):
         suffix = PurePath(name).suffix.lower()
-        (found.read if suffix in {*READERS, ARCHIVE} else found.other)[suffix] += 1
+        (found.read if suffix in READERS_AND_ARCHIVES else found.other)[suffix] += 1
     for record in records:
         if isinstance(record, RejectedRecord):
             found.rejected_count += 1
@@ -89,7 +88,6 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.months[f"{created_at:%Y-%m}"] += 1
     found.dates[record.metadata.get("createdAtOrigin", "field")] += 1
     found.left_out.update(kind.removesuffix("Chars") for kind in record.metadata.get("leftOut", ()))
-    found.left_out["comment"] += bool(read(record.content).hidden)
     if undated := undated_of(record):
         found.undated.append(undated)
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
@@ -101,15 +99,20 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
 
 
+_TRASH = ".trash"
 _OWN_FIELDS = {"createdAtOrigin", "expiresAt", "leftOut"}
 """Metadata that the product itself adds."""
 
 
-def _file_names(path: Path) -> Iterator[str]:
-    """Yield the names of the files at a path, without hidden ones and templates."""
+def _file_names(path: Path, found: Survey) -> Iterator[str]:
+    """Yield the names of the files at a path, without hidden ones; count what is left out."""
     if not path.is_dir():
         yield path.name
         return
-    for _, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path):
+        for name in (own for own in folders if own == _TRASH or is_template(own)):
+            reason = "trash" if name == _TRASH else "template"
+            inside = os.walk(Path(folder, name))
+            found.left_out[reason] += sum(len(files) for _, _, files in inside)
         folders[:] = [name for name in folders if not is_left_out(name)]
         yield from (name for name in names if not is_left_out(name))

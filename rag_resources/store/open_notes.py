@@ -4,8 +4,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 from pydantic.alias_generators import to_camel
+
+from rag_resources.core.blocks import read
 
 
 class OpenNote(BaseModel):
@@ -33,6 +35,12 @@ class OpenNote(BaseModel):
     content_sha256: str = Field(alias="contentSha256")
     document_id: UUID | None
     headings: list[str]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def links(self) -> list[str]:
+        """The names of the notes that its text links to."""
+        return [*read(self.content).links]
 
 
 class NoteOrigin(NamedTuple):

@@ -126,9 +126,10 @@ def warnings_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance)
 def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> None:
     """Whatever months a run processes, it reads the whole source."""
     path = project.corpus.notes / "efimera.md"
-    path.write_text("---\ncreated_at: 2025-01-02\n---\nSe va.", "utf-8")
+    path.write_text("---\ncreated_at: 2025-01-02\n---\nSe va. %%o no%%", "utf-8")
     first = project.run(NOTES, months=MONTHS)
-    assert materialised(first, NOTES)[MONTHS[-1]]["absent"] == 0
+    told = materialised(first, NOTES)[MONTHS[-1]]
+    assert (told["absent"], told["left_out_comment"]) == (0, 1)
     path.unlink()
     told = _(
         "Stored notes that this reading did not find any more (their file or row is gone, or was "

@@ -46,7 +46,7 @@ TARIFF = f"| Máquina | Precio |\n| --- | --- |\n{LATHE}\n"
 HOUSES = "El plan promete construir cien mil viviendas públicas de alquiler."
 THEIRS = "El taller de la vecina pide 999 euros."
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
-CAT = f"La gata Nube {HOSTILE} se escapó por la ventana."
+CAT = f"La gata [[Nube]] {HOSTILE} se escapó por la ventana."
 RECORDS = (
     NoteRecord("tarifas", "Tarifas", TARIFF, DAY),
     NoteRecord("furgo", "La furgoneta", f"Llovió 🌧. {COST} {PAID}", DAY, tags=("coche",)),
@@ -207,6 +207,8 @@ def test_notes_tags_and_pages_are_opened_by_those_who_may(
     theirs = {"authorization": f"Bearer {keys['theirs']}"}
     one = f"/v1/notes/{note_id('default', 'notes', 'furgo')}"
     assert api.client.get(one, headers=mine).json()["title"] == "La furgoneta"
+    cat = api.client.get(f"/v1/notes/{note_id('default', 'notes', 'gata')}", headers=mine)
+    assert cat.json()["links"] == ["Nube"]
     refused = api.client.get(one, headers=theirs | {"accept-language": "en"})
     assert refused.status_code == HTTPStatus.NOT_FOUND
     assert refused.json()["error"].startswith("There is no note")

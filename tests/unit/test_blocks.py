@@ -34,6 +34,11 @@ from rag_resources.core.windows import WindowsConfig, cut_windows, window_words
             "- id:: 64f0c3a2\n  Hablé con [[Íñigo]]\n  :LOGBOOK:\n  CLOCK: 3\n  :END:",
             "Hablé con Íñigo",
         ),
+        (
+            "autora:: Rosa Chacel\nleído:: sí\nEs ==de lo mejor== del año. ^cita\n\na == b, x^2",
+            "autora: Rosa Chacel\nleído: sí\nEs de lo mejor del año.\na == b, x^2",
+        ),
+        ("Libros:\n\n```dataview\nLIST FROM #libro\n```\n\n```sh\nls\n```", "Libros:\nls"),
         ("[la web](https://ejemplo.es) y <https://a.es>", "la web y https://a.es"),
         ("", ""),
     ],
@@ -75,6 +80,7 @@ def test_each_part_is_a_block_below_its_headings() -> None:
             "\u200e[2/3/26, 9:43:12\u202fa. m.] Berta: El grifo",
             "[2/3/26, 9:50:00\u202fp. m.] Ana: No",
         ],
+        ["[2026-03-02, 9:43:12 p. m.] Berta: El grifo", "[2026-03-02, 9:50:00 p. m.] Ana: No"],
         ["2/3/26 9:43 p. m. - Berta: El grifo", "2/3/26 9:43 p. m. - Ana añadió a Luis"],
     ],
 )
@@ -97,6 +103,16 @@ def test_a_row_is_searched_with_the_names_of_its_columns(table: str) -> None:
         "Mes Euros",
         "Mes Euros Enero 3",
     ]
+
+
+def test_links_and_tags_of_a_text_are_known_and_what_is_left_out_is_told() -> None:
+    reading = read(
+        "#diario Con [[Rosa Chacel#Vida|Rosa]], [[Rosa Chacel]] y ![[Barrio]] ![[plano.png]]\n"
+        "%%no%% #viaje/norte, #12, a#b, [x](#y), `#c` <!-- ni -->\n\n```tasks\n#d\n```\n"
+    )
+    assert reading.links == ("Rosa Chacel", "Barrio")
+    assert reading.tags == ("diario", "viaje/norte")
+    assert reading.left_out == {"comment": 17, "query": 15}
 
 
 def test_a_range_shows_its_own_text_and_its_hidden_part_is_told() -> None:

@@ -1,5 +1,6 @@
-"""What other programs export, as it comes: mail, Evernote, Joplin, Logseq, ZIP archives."""
+"""What other programs export, as it comes: mail, Evernote, Joplin, Logseq, Notion, chats."""
 
+import tarfile
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,3 +120,47 @@ def test_an_archive_is_read_as_its_folder(tmp_path: Path) -> None:
     (note,), (rejected,) = read(tmp_path)
     assert (note.external_id, note.title) == (f"Casa/{name.removesuffix('.md')}", "Caldera")
     assert rejected.location == "roto.zip"
+
+
+def test_a_page_of_notion_has_its_properties_in_both_forms(tmp_path: Path) -> None:
+    (tmp_path / "Viaje 0123456789abcdef0123456789abcdef.md").write_text(
+        "# Viaje\n\nCreado: 2 de marzo de 2026 9:00\nTags: norte, tren\nFecha: pronto\n\nA Irún.",
+        "utf-8",
+    )
+    (tmp_path / "Huerto 0123456789abcdef0123456789abcdee.html").write_text(
+        "<title>Huerto</title><article><h1>Huerto</h1><table class='properties'><tr><th>Creado</th>"
+        "<td><time>@5 de marzo de 2026 10:00</time></td></tr><tr><th>Tags</th><td>riego</td></tr>"
+        "</table><h2>Riego</h2><p>Por goteo.</p><p hidden>no</p><pre>a *b*</pre></article>",
+        "utf-8",
+    )
+    (garden, trip), rejected = read(tmp_path)
+    assert rejected == []
+    assert (trip.title, trip.tags, trip.created_at.date().isoformat()) == (
+        "Viaje",
+        ("norte", "tren"),
+        "2026-03-02",
+    )
+    assert "A Irún." in trip.content
+    assert (garden.title, garden.tags, garden.created_at.date().isoformat()) == (
+        "Huerto",
+        ("riego",),
+        "2026-03-05",
+    )
+    assert garden.content.endswith("## Riego\n\nPor goteo.\n\n```\na *b*\n```")
+    assert garden.metadata["leftOut"] == {"hiddenChars": 2}
+
+
+def test_a_chat_has_the_name_of_its_archive_and_that_of_joplin_is_read(tmp_path: Path) -> None:
+    for sender in ("Rosa", "Blas"):
+        with zipfile.ZipFile(tmp_path / f"Chat - {sender}.zip", "w") as archive:
+            archive.writestr("_chat.txt", f"[2/3/26, 9:43:12] {sender}: Hola")
+            archive.writestr("foto.jpg", b"")
+    text = JOPLIN.format(title="Llaves", body="En el cajón.\n\n", id="a" * 32, fields="", kind=1)
+    (tmp_path / "a.md").write_text(text, "utf-8")
+    with tarfile.open(tmp_path / "casa.jex", "w") as archive:
+        archive.add(tmp_path / "a.md", f"{'a' * 32}.md")
+    (tmp_path / "a.md").unlink()
+    found, rejected = read(tmp_path)
+    assert rejected == []
+    assert [own.external_id for own in found] == ["Chat - Blas", "Chat - Rosa", "a" * 32]
+    assert found[2].title == "Llaves"

@@ -131,11 +131,16 @@ def test_the_language_of_a_note_is_told_by_its_small_words() -> None:
 
 
 def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
+    (folder / "Templates").mkdir()
+    (folder / ".trash" / "2025").mkdir(parents=True)
+    (folder / "Templates" / "dia.md").write_text("# {{date}}")
+    (folder / ".trash" / "2025" / "vieja.md").write_text("No.")
     found = survey(folder)
     assert (found.notes, found.rejected_count) == (3, 1)
     assert found.read == {".md": 3, ".txt": 1}
     assert found.other == {".pdf": 1, ".jpg": 1}
     assert found.dates == {"field": 2, "file_modified": 1}
+    assert found.left_out == {"template": 1, "trash": 1}
 
 
 @pytest.mark.parametrize(

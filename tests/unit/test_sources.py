@@ -227,6 +227,12 @@ class TestMarkdown:
         assert read_note.content.split() == ["Uno.", "![foto]()", "Dos."]
         assert set(read_note.metadata["leftOut"]) == {"pictureChars", "drawingChars", "dataChars"}
 
+    def test_tags_in_the_text_are_tags_and_comments_are_told_as_left_out(
+        self, tmp_path: Path
+    ) -> None:
+        read_note = note(write(tmp_path / "a.md", "---\ntags: [a]\n---\n#b #a %%no%% ![[c]]"))
+        assert (read_note.tags, read_note.metadata["leftOut"]) == (("a", "b"), {"commentChars": 6})
+
     def test_a_note_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
         path = write(tmp_path / "grande.md", "a" * (20 * 1024**2 + 1))
         assert "más de 20 MB" in rejection(path).reason
