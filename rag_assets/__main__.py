@@ -141,7 +141,7 @@ def forget(
     _prepare(settings, migrating=False)
     import dagster as dg
 
-    from rag_assets.runs.forgetting import forget_runs
+    from rag_assets.instance import forget_runs
 
     with dg.DagsterInstance.get() as instance:
         deleted = forget_runs(instance, tenant)

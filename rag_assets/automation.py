@@ -1,9 +1,11 @@
 """Conditions under which Dagster materialises assets by itself."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import dagster as dg
 
-MAIN_JOB = ".dagster/main_job"
-"""Tag of the main job's runs, which index what they ingest."""
+from rag_assets.keys import MAIN_JOB, embeddings_key, evaluation_key
 
 
 def when_months_change() -> dg.AutomationCondition[dg.AssetKey]:
@@ -24,3 +26,38 @@ def when_months_change() -> dg.AutomationCondition[dg.AssetKey]:
     )
     eager = dg.AutomationCondition.eager().without(latest)
     return (latest | made) & eager.replace("newly_updated_without_root", by_others)
+
+
+def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:
+    """Return the condition that becomes true after every batch of any model.
+
+    `eager()` would wait for all months and for the end of the backfill. A batch is over when its
+    quality is known or when it has failed.
+    """
+    measured = dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.any_checks_match(dg.AutomationCondition.newly_updated()).allow(
+            dg.AssetSelection.checks(
+                *(dg.AssetCheckKey(embeddings_key(model), "retrieval_quality") for model in models)
+            )
+        )
+    )
+    failed = dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.execution_failed().newly_true()
+    )
+    condition = (measured | failed).since_last_handled() & ~dg.AutomationCondition.in_progress()
+    return condition.with_label("after_batches")
+
+
+def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[Any]:
+    """Return the condition that one of the candidates passes its gate; it may be any of them.
+
+    Only a check of a run counts, whatever its tags: what the command line or a person reports never
+    promotes by itself.
+    """
+    gates = dg.AssetSelection.checks(
+        *(dg.AssetCheckKey(evaluation_key(name), "hit_rate_gate") for name in candidates)
+    )
+    passed = dg.AutomationCondition.check_passed() & dg.AutomationCondition.executed_with_tags()
+    return dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.any_checks_match(passed).allow(gates)
+    )

@@ -7,8 +7,8 @@ import dagster as dg
 from filelock import FileLock
 
 from rag_assets.configured import read_configured
+from rag_assets.keys import POOLS
 from rag_assets.runs.liveness import end_dead_runs
-from rag_assets.runs.pools import POOLS
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.database.locate import check_dagster_url, dagster_url, direct_url
 from rag_resources.database.migrations import connect, migrate
@@ -16,12 +16,17 @@ from rag_resources.database.schema import check_schema
 from rag_resources.files import PRIVATE, make_private, write_atomically
 from rag_resources.languages.messages import _
 from rag_resources.packaged import packaged
+from rag_resources.resources import TENANT_TAG
 from rag_resources.settings import Settings
 
 OURS = ("dagster", "dagster.lock", "reports")
 """What the product keeps in a home besides the server's folder, which has an owner of its own. A
 home may hold a user's own files, too."""
+
+
 WORKSPACE = packaged("rag_assets", "workspace.yaml")
+
+
 INSTANCE = packaged("rag_assets", "dagster.yaml")
 """The product's own instance file. A copy of it is replaced as long as it has the first line."""
 
@@ -107,3 +112,32 @@ def _initialise_pools(instance: dg.DagsterInstance) -> None:
         return
     for pool in set(POOLS) - {limited.name for limited in storage.get_pool_limits()}:
         storage.initialize_concurrency_limit_to_default(pool)
+
+
+_BATCH = 100
+
+
+_ENDED = [
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+]
+
+
+def forget_runs(instance: dg.DagsterInstance, tenant: str) -> int:
+    """Delete the runs of a tenant that have ended, with everything that was logged about them.
+
+    Their configuration, metadata and output contain questions, passages and names of files. Their
+    materialisations are deleted too; the next run finds the work already done.
+
+    Returns:
+        The number of runs deleted.
+    """
+    ended = dg.RunsFilter(tags={TENANT_TAG: tenant}, statuses=_ENDED)
+    deleted = 0
+    while runs := instance.get_runs(ended, limit=_BATCH):
+        for run in runs:
+            instance.compute_log_manager.delete_logs(prefix=[run.run_id])
+            instance.delete_run(run.run_id)
+            deleted += 1
+    return deleted

@@ -12,19 +12,21 @@ from typing import Any
 from uuid import uuid4
 
 import dagster as dg
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.log_manager import get_log_record_metadata
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster_postgres.utils import DagsterPostgresException
 from sqlalchemy.exc import DBAPIError
 
-from rag_assets.automation import MAIN_JOB
-from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
-from rag_assets.keys import EVALUATION_REPORT, evaluation_key
+from rag_assets.definitions import build_defs
+from rag_assets.keys import EVALUATION_REPORT, MAIN_JOB, evaluation_key
+from rag_assets.partitions import full_window, monthly
 from rag_assets.runs.failures import INTERRUPTED, failure_reasons
 from rag_assets.runs.liveness import alive
 from rag_assets.runs.months import FAILED_NOTES
-from rag_assets.runs.origin import ORIGIN_TAGS, show_on_timeline
-from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
 from rag_resources.cli.output import is_quiet, say, show_table, warn, working
@@ -40,6 +42,28 @@ from rag_resources.languages.messages import _
 from rag_resources.logs import log_to_stderr
 from rag_resources.programs import UI, running_program
 from rag_resources.settings import Settings
+
+LOCATION, MODULE = "brain_sync_rag", "rag_assets.definitions"
+"""Name and module of the code location, as in `workspace.yaml`."""
+
+
+_REPOSITORY = RemoteRepositoryOrigin(
+    InProcessCodeLocationOrigin(LoadableTargetOrigin(module_name=MODULE), location_name=LOCATION),
+    SINGLETON_REPOSITORY_NAME,
+)
+
+
+ORIGIN_TAGS = {REPOSITORY_LABEL_TAG: _REPOSITORY.get_label()}
+"""Tags to create a run with, so that its job's page shows it."""
+
+
+def show_on_timeline(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Let the timeline show a run that was created with `ORIGIN_TAGS` and has ended."""
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.is_finished:
+        origin = _REPOSITORY.get_job_origin(run.job_name)
+        instance.run_storage.replace_job_origin(run, origin)
+
 
 SHOWN = 20
 

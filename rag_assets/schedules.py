@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from rag_assets.ingestion.purge_expired import purge_expired_job
-from rag_assets.jobs import evaluate_job
+from rag_assets.jobs import evaluate_job, purge_expired_job
 from rag_assets.keys import ANSWER_LOG
 from rag_resources.languages.messages import _
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from logging import Logger
 from time import perf_counter
 from typing import Any, Protocol
 from uuid import UUID
 
 import dagster as dg
 
-from rag_assets.labels import labelled
-from rag_assets.runs.partitions import month_window
+from rag_assets.metadata import labelled
+from rag_assets.partitions import month_window
 from rag_resources.application.indexing import Indexing
+from rag_resources.core.durations import duration
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
@@ -19,9 +21,14 @@ from rag_resources.languages.messages import _
 from rag_resources.store.failures import Failure
 
 NAMED_NOTES = 5
+
+
 LISTED_NOTES = 100
+
+
 FAILED_NOTES = label("failed_notes")
 """The metadata field of a failed run or month in which only notes failed."""
+
 
 MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
 
@@ -242,3 +249,62 @@ def _event(
 def _table(failures: Sequence[Failure]) -> str:
     rows = ((failure.external_id, failure.note_id, failure.error) for failure in failures)
     return markdown_table(_("| note | identifier | reason |"), rows)
+
+
+TOLD_EVERY_S = 15.0
+
+
+class MonthProgress:
+    """Counts the processed notes of a month; logs from time to time how many are left.
+
+    Args:
+        log: The run's log.
+        window: The month.
+        count_left: Counts the notes that still need work; called only before a log message.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self,
+        log: Logger,
+        window: TimeWindow,
+        count_left: Callable[[], int],
+        *,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._log, self._window, self._clock = log, window, clock
+        self._count_left = count_left
+        self._done = 0
+        self._started = self._told = clock()
+
+    def __call__(self, notes: int) -> None:
+        """Count processed notes."""
+        self._done += notes
+        now = self._clock()
+        if not self._done or now - self._told < TOLD_EVERY_S:
+            return
+        self._told = now
+        left = self._count_left()
+        notes_per_second = self._done / (now - self._started)
+        self._log.info(
+            _(
+                "{month}: {done} of {total} notes, {notes_per_second} notes/s, about {remaining} "
+                "left"
+            ).format(
+                month=f"{self._window.start:%Y-%m}",
+                done=_thousands(self._done),
+                total=_thousands(self._done + left),
+                notes_per_second=_rate(notes_per_second),
+                remaining=duration(left / notes_per_second),
+            )
+        )
+
+
+def _thousands(count: int) -> str:
+    return f"{count:,}".replace(",", ".")
+
+
+def _rate(per_second: float) -> str:
+    if per_second >= 10:
+        return _thousands(round(per_second))
+    return f"{per_second:.1f}".replace(".", ",")

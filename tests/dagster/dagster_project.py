@@ -14,7 +14,7 @@ import dagster as dg
 import psycopg
 import pytest
 
-from rag_assets.code_location import build_defs
+from rag_assets.definitions import build_defs
 from rag_assets.instance import prepare
 from rag_assets.runs.failures import failure_reasons
 from rag_resources.languages.labels import label

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from rag_assets.automation import MAIN_JOB
-from rag_assets.code_location import build_defs
-from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
-from rag_assets.runs.partitions import monthly
+from rag_assets.definitions import build_defs
+from rag_assets.keys import CHUNKS, MAIN_JOB, NOTE_EMBEDDINGS, NOTES, embeddings_key
+from rag_assets.partitions import monthly
 from rag_resources.settings import load_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")

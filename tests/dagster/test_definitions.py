@@ -7,9 +7,9 @@ import pytest
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph, AssetNode
 from dagster_project import CONFIGURATIONS
 
-from rag_assets.code_location import build_defs
+from rag_assets.assets.evaluation import build_evaluation_asset
 from rag_assets.configured import read_configured
-from rag_assets.evaluation.assets import build_evaluation_asset
+from rag_assets.definitions import build_defs
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, evaluation_key
 from rag_resources.settings import load_settings
 

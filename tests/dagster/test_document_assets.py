@@ -8,9 +8,9 @@ import pytest
 from dagster_project import by_field
 from reportlab.lib.pdfencrypt import StandardEncryption
 
-from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
-from rag_assets.documents.checks import document_errors, extraction_loss
-from rag_assets.ingestion.assets import build_notes_asset
+from rag_assets.assets.documents import build_document_pages_asset, build_documents_asset
+from rag_assets.assets.notes import build_notes_asset
+from rag_assets.checks import document_errors, extraction_loss
 from rag_resources.documents.readers import reader_of
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource

@@ -8,10 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assets.documents.assets import build_documents_asset
-from rag_assets.documents.sensor import build_new_documents_sensor
-from rag_assets.file_changes import SETTLED_NS
-from rag_assets.runs.partitions import monthly
+from rag_assets.assets.documents import build_documents_asset
+from rag_assets.partitions import monthly
+from rag_assets.sensors import SETTLED_NS, build_new_documents_sensor
 from rag_resources.application import open_application
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from dagster_project import Project
 
-from rag_assets.runs.forgetting import forget_runs
-from rag_assets.serving.retrieve import retrieve_job
+from rag_assets.instance import forget_runs
+from rag_assets.jobs import retrieve_job
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.ingest import ingest

@@ -19,7 +19,7 @@ from dagster_project import (
 )
 
 from rag_assets import main_job
-from rag_assets.runs.partitions import monthly
+from rag_assets.partitions import monthly
 from rag_resources.core.errors import RagError
 from rag_resources.languages.messages import _
 from rag_resources.settings import load_settings

@@ -21,7 +21,7 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets import outside_runs
+from rag_assets import sensors
 from rag_resources.application import Application, open_application
 from rag_resources.languages.labels import label
 from rag_resources.languages.messages import _
@@ -162,7 +162,7 @@ def test_history_is_told_in_order_a_part_each_tick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also of one moment; a failed tick loses nothing, and only the latest has verdicts."""
-    monkeypatch.setattr(outside_runs, "PER_TICK", 2)
+    monkeypatch.setattr(sensors, "PER_TICK", 2)
     made = [evaluate(application) for __ in range(3)]
     with psycopg.connect(indexed.database_url) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")

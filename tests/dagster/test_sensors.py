@@ -21,7 +21,7 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets.runs.partitions import monthly
+from rag_assets.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
 from rag_resources.application import open_application
 from rag_resources.languages.messages import _

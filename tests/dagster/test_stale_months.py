@@ -17,7 +17,7 @@ from rag_assets.definitions import defs
 
 with dg.DagsterInstance.get() as instance:
     resolver = CachingStaleStatusResolver(
-        instance, defs.resolve_asset_graph(), LoadingContextForTest(instance)
+        instance, defs().resolve_asset_graph(), LoadingContextForTest(instance)
     )
     key = dg.AssetKey("chunks")
     found = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.code_location import build_defs
+from rag_assets.definitions import build_defs
 from rag_resources.api.app import build_app
 from rag_resources.configurations import load_configurations
 from rag_resources.settings import load_settings

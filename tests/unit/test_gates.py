@@ -8,7 +8,7 @@ from uuid import UUID
 import dagster as dg
 import pytest
 
-from rag_assets.evaluation.checks import gates_of
+from rag_assets.gates import gates_of
 from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.comparison import HITS, Inferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig

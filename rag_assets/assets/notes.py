@@ -7,15 +7,20 @@ from time import perf_counter
 import dagster as dg
 
 from rag_assets.automation import when_months_change
-from rag_assets.ingestion.source import SourceConfig, chosen_source
-from rag_assets.keys import DOCUMENT_PAGES, NOTES, OWNERS
-from rag_assets.labels import labelled
+from rag_assets.keys import DATABASE_WRITES, DOCUMENT_PAGES, NOTES, OWNERS, model_pool
+from rag_assets.launchpad import SourceConfig
+from rag_assets.metadata import labelled
+from rag_assets.partitions import batches, full_window, monthly, outside_windows, span
 from rag_assets.runs.failures import told_as_failure
-from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
-from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
-from rag_assets.runs.pools import DATABASE_WRITES, model_pool
-from rag_assets.runs.progress import MonthProgress
+from rag_assets.runs.months import (
+    MonthEvents,
+    MonthOutcome,
+    MonthProgress,
+    indexed_month,
+    materialize_months,
+)
 from rag_resources.application.indexing import Indexing
+from rag_resources.application.notes import Notes
 from rag_resources.core.types import TimeWindow
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport
@@ -23,6 +28,20 @@ from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.notes import Upsert
+
+
+def chosen_source(
+    context: dg.AssetExecutionContext, config: SourceConfig, notes: Notes
+) -> ContentSource:
+    """Return the source that the run reads; a choice worth a notice is logged.
+
+    Raises:
+        MixedSourcesError: The source would join notes of others.
+    """
+    source = notes.source_to_read(sample=config.sample, mixes=config.mixes)
+    if source.notice:
+        context.log.warning(source.notice)
+    return source
 
 
 def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:

@@ -1,12 +1,10 @@
 """The golden dataset, an evaluation per named configuration, and the report."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import dagster as dg
 
-from rag_assets.evaluation.metadata import question_metadata, stage_metadata, stored_metadata
-from rag_assets.ingestion.source import SourceConfig, chosen_source
+from rag_assets.assets.notes import chosen_source
 from rag_assets.keys import (
     CHUNKS,
     GOLDEN_DATASET,
@@ -16,16 +14,22 @@ from rag_assets.keys import (
     embeddings_key,
     evaluation_key,
 )
-from rag_assets.labels import labelled
+from rag_assets.launchpad import SourceConfig
+from rag_assets.metadata import (
+    golden_changes,
+    labelled,
+    question_metadata,
+    report_numbers,
+    stage_metadata,
+    stored_metadata,
+)
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.golden import golden_hash
-from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
-from rag_resources.serving.report import EvaluationReport
 from rag_resources.store.golden import GoldenImport
 
 
@@ -59,7 +63,7 @@ def golden_dataset(
             {
                 "questions": len(entries),
                 "golden_hash": golden_hash(entries),
-                **_changes_metadata(imported),
+                **golden_changes(imported),
                 **{
                     f"questions_{category}": sum(entry.category == category for entry in entries)
                     for category in categories
@@ -67,70 +71,6 @@ def golden_dataset(
             }
         )
     )
-
-
-def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
-    """Return the changes of an import; deleted and untouched questions by name."""
-    counts = count_changes(imported.changes)
-    deleted = [
-        change.before.query for change in imported.changes if change.before and not change.after
-    ]
-    named = {
-        "deleted_questions": (
-            deleted,
-            _("What was there is in the history: get it back with “rag golden restore DATE”."),
-        ),
-        "kept_questions": (
-            [entry.query for entry in imported.kept],
-            _(
-                "Questions that a person wrote or changed and the file states differently: "
-                "{count}. They stay as they are; with “rag golden import FILE --replace” the file "
-                "rules."
-            ),
-        ),
-        "left_out_questions": (
-            imported.deleted,
-            _(
-                "Questions of the file that a person deleted: {count}. They do not come back; "
-                "restore them with “rag golden restore DATE”, or with “rag golden import FILE "
-                "--replace”."
-            ),
-        ),
-        "orphaned_questions": (
-            imported.orphaned,
-            _(
-                "Questions of the file that name deleted notes: {count}. They are not imported; "
-                "those that were there stay as they were. Restore the note with “rag notes "
-                "restore NOTE”, or change the question."
-            ),
-        ),
-        "draft_questions": (
-            imported.drafts,
-            _(
-                "Draft questions, without an answer yet: {count}. They do not count until "
-                "somebody writes it in “expectedAnswer”."
-            ),
-        ),
-    }
-    return {
-        "inserted": counts[Operation.INSERT],
-        "updated": counts[Operation.UPDATE],
-        "deleted": len(deleted),
-        "kept": len(imported.kept),
-        "left_out": len(imported.deleted),
-        "orphaned": len(imported.orphaned),
-        "drafts": len(imported.drafts),
-        "unknown_keys": "\n".join(imported.unknown) or "–",
-        **{
-            name: dg.MetadataValue.md(
-                "\n".join(
-                    [*(f"- {query}" for query in found), "", message.format(count=len(found))]
-                )
-            )
-            for name, (found, message) in named.items()
-            if found
-        },
-    }
 
 
 def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
@@ -218,7 +158,7 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
                     "configurations": len(latest),
                     "comparison": dg.MetadataValue.md(compared),
                     **({"serving_verdict": said} if said else {}),
-                    **_report_numbers(report),
+                    **report_numbers(report),
                 }
             )
         )
@@ -228,28 +168,3 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
             raise dg.Failure(serving.fallen, allow_retries=False)
 
     return evaluation_report
-
-
-def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
-    """Return the numbers that Dagster plots: those of what serves, the best, how many pass.
-
-    Stale or disturbed figures are left out, because a plot cannot mark them as such.
-    """
-    told = [
-        item
-        for item in report.configurations
-        if not item.gates.staleness and not item.gates.disturbance
-    ]
-    if not told:
-        return {}
-    numbers = {
-        "best_hit_rate_at_10": told[0].evaluation.hit_rate_at_10,
-        "best_mrr": max(item.evaluation.mrr for item in told),
-        "passing": sum(item.gates.hit_rate.allows_promotion for item in told),
-        "missed_questions": len(report.missed),
-    }
-    for item in told:
-        if item.serves:
-            numbers["serving_hit_rate_at_10"] = item.evaluation.hit_rate_at_10
-            numbers["serving_mrr"] = item.evaluation.mrr
-    return numbers

@@ -1,5 +1,6 @@
 """Monthly partitions by the notes' creation time (UTC), and their time windows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -51,4 +52,23 @@ def outside_windows(settings: Settings) -> tuple[TimeWindow, TimeWindow]:
     return (
         TimeWindow(datetime.min.replace(tzinfo=UTC), inside.start),
         TimeWindow(inside.end, datetime.max.replace(tzinfo=UTC)),
+    )
+
+
+def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
+    """Return the months of a run as `YYYY-MM`; empty if it has no partitions."""
+    if not tags.keys() & {"dagster/partition", "dagster/asset_partition_range_start"}:
+        return ()
+    window = run_window(tags, settings)
+    return tuple(
+        key[:7]
+        for key in monthly(settings).get_partition_keys()
+        if window.start <= month_window(key).start < window.end
+    )
+
+
+def planned_batches(settings: Settings) -> int:
+    """Return the number of batches in all months."""
+    return math.ceil(
+        len(monthly(settings).get_partition_keys()) / (batches.max_partitions_per_run or 1)
     )

@@ -1,90 +1,44 @@
-"""Checks of the golden dataset, and the gates of every evaluation."""
+"""The gates: of each batch of a migration, and of each evaluation.
 
-from collections.abc import Callable, Mapping
+A run with work reads the gate of its model, a check afterwards sets it; its rule is in
+`rag_resources.core.migration_gate`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import dagster as dg
 
-from rag_assets.evaluation.metadata import comparison_metadata
-from rag_assets.keys import GOLDEN_DATASET, evaluation_key
-from rag_assets.labels import labelled
+from rag_assets.configured import Configured
+from rag_assets.keys import GOLDEN_DATASET, embeddings_key, evaluation_key
+from rag_assets.metadata import (
+    comparison_metadata,
+    evaluation_metadata,
+    labelled,
+    stage_metadata,
+    stored_metadata,
+)
+from rag_assets.partitions import planned_batches, run_months, run_window
+from rag_resources.application import Application
 from rag_resources.core.answer_metrics import AnswerFigures, Estimate
 from rag_resources.core.comparison import HITS
 from rag_resources.core.configuration import NamedConfiguration, Role
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.evaluation import Percentiles, StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.metrics import SERVED
+from rag_resources.core.migration_gate import BatchVerdict, serving_with
 from rag_resources.evaluation.gates import Gates
+from rag_resources.evaluation.runner import as_stored
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
     evidence_in_words,
     p_value_in_words,
 )
-from rag_resources.languages.messages import _, ngettext
+from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
-EXAMPLES = 10
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
-
-
-@dg.asset_check(
-    asset=GOLDEN_DATASET,
-    blocking=True,
-    description=_("Each question is valid and not repeated, and its relevant notes exist."),
-)
-def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
-    """Check that there are questions and that their notes exist; the table ensures the rest."""
-    count, broken = len(rag.golden.entries()), rag.golden.broken()
-    if not count:
-        # Only a warning: notes can be indexed and searched without questions.
-        return dg.AssetCheckResult(
-            passed=False,
-            severity=WARN,
-            description=_(
-                "The set of questions is empty, so there is nothing to evaluate. Import one with "
-                "“rag golden import FILE”."
-            ),
-        )
-    examples = "\n".join(entry.finding for entry in broken[:EXAMPLES])
-    return dg.AssetCheckResult(
-        passed=not broken,
-        metadata=labelled({"questions": count, "broken": len(broken)}),
-        description=_(
-            "Questions with notes that are gone: {count}. Nothing is evaluated or promoted until "
-            "they are mended.\n{examples}"
-        ).format(count=len(broken), examples=examples)
-        if broken
-        else ngettext("{count} valid question.", "{count} valid questions.", count).format(
-            count=count
-        ),
-    )
-
-
-@dg.asset_check(
-    asset=GOLDEN_DATASET,
-    description=_(
-        "The questions still measure what they should: their notes are there and were not edited "
-        "and the mix of categories is that of the evaluation of what serves."
-    ),
-)
-def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
-    """Name the questions that need review; this check blocks nothing."""
-    drift = rag.golden.drift()
-    findings = drift.findings
-    return dg.AssetCheckResult(
-        passed=not findings,
-        severity=WARN,
-        metadata=labelled(
-            {
-                "notes_gone": len(drift.gone),
-                "notes_edited": len(drift.edited),
-                "category_mix_distance": drift.mix.distance if drift.mix else 0.0,
-                "findings": dg.MetadataValue.md(
-                    "\n".join(f"- {line}" for line in findings[:EXAMPLES]) or "–"
-                ),
-            }
-        ),
-        description=drift.summary,
-    )
 
 
 class Gate(NamedTuple):
@@ -192,6 +146,8 @@ def _graph_figures(gates: Gates) -> dict[str, Any]:
 
 
 _REGRESSION_GATE, _GRAPH_GATE = "no_regression", "graph_gate"
+
+
 _GATES = (
     Gate(
         "hit_rate_gate",
@@ -308,3 +264,106 @@ def _build_check(configuration: NamedConfiguration, gate: Gate) -> dg.AssetCheck
         )
 
     return check
+
+
+def shown_evaluation(
+    application: Application, evaluation: StoredEvaluation, configuration: NamedConfiguration
+) -> Iterator[dg.AssetObservation | dg.AssetCheckEvaluation]:
+    """Yield the observation of an evaluation and, if it is the latest, what its gates say.
+
+    It is for evaluations that the run of their asset did not make. Not a materialisation: that
+    would start what depends on it.
+    """
+    moment = dg.MetadataValue.timestamp(evaluation.created_at)
+    metadata = labelled({**stored_metadata(evaluation), "evaluated_at": moment})
+    yield dg.AssetObservation(evaluation_key(configuration.name), metadata=metadata)
+    latest = application.evaluations.latest(configuration.name)
+    if latest and latest.evaluation_id == evaluation.evaluation_id:
+        gates = application.evaluations.gates(evaluation)
+        yield from (gate.judge(configuration, gates) for gate in gates_of(configuration))
+
+
+class BatchQuality(NamedTuple):
+    """What was measured after a batch, the latencies by stage, and the verdict."""
+
+    evaluation: StoredEvaluation
+    stages: Mapping[str, Percentiles]
+    verdict: BatchVerdict
+
+
+def record_quality(
+    context: dg.AssetCheckExecutionContext, rag: RagResource, configured: Configured, model: str
+) -> BatchQuality | None:
+    """Evaluate the serving configuration with a model after its batch, and set the model's gate.
+
+    A second call in the same run measures again and replaces the verdict.
+
+    Returns:
+        None without golden questions, which leaves the gate as it is.
+    """
+    serving, window = rag.serving.now(), run_window(context.run.tags, configured.settings)
+    try:
+        config = serving_with(serving.config, model)
+        evaluation = rag.evaluations.measure(serving.name, config)
+    except InvalidGoldenDatasetError:
+        return None
+    verdict = rag.migration.record_batch(
+        model,
+        evaluation,
+        run_id=context.run.run_id,
+        months=run_months(context.run.tags, configured.settings),
+        window=window,
+        planned=planned_batches(configured.settings),
+        vectors=rag.indexing.verify_vectors(model, window),
+    )
+    measured, _ = as_stored(evaluation)
+    return BatchQuality(measured, evaluation.summary.stages, verdict)
+
+
+def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDefinition:
+    """Build the check of retrieval quality after each batch of a model."""
+
+    @dg.asset_check(
+        asset=embeddings_key(model),
+        name="retrieval_quality",
+        additional_deps=[GOLDEN_DATASET],
+        description=_("Quality of retrieval with this model after each batch: a point a run."),
+    )
+    def retrieval_quality(
+        context: dg.AssetCheckExecutionContext, rag: RagResource
+    ) -> dg.AssetCheckResult:
+        measured = record_quality(context, rag, configured, model)
+        if measured is None:
+            return dg.AssetCheckResult(
+                passed=False,
+                severity=dg.AssetCheckSeverity.WARN,
+                description=_(
+                    "There are no questions to measure with: materialise golden_dataset."
+                ),
+            )
+        evaluation, stages, batch = measured
+        next_batch = (
+            _("The next batch may start") if batch.is_open else _("The next batch will not start")
+        )
+        return dg.AssetCheckResult(
+            passed=batch.is_open,
+            # An error that does not block: this run is over, and the next one reads the gate.
+            severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
+            metadata=labelled(
+                {
+                    **evaluation_metadata(evaluation),
+                    **stage_metadata(stages),
+                    "configuration": evaluation.configuration,
+                    "config_hash": evaluation.config_hash,
+                    "next_batch": next_batch,
+                    "level": batch.level,
+                    "p_value": p_value_in_words(batch.drop.p_value) if batch.drop else "–",
+                    "compared_queries": batch.drop.compared if batch.drop else 0,
+                    "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
+                    "compared_hit_rate_at_10": batch.drop.now if batch.drop else None,
+                }
+            ),
+            description=f"{next_batch}: {batch.reason}.",
+        )
+
+    return retrieval_quality

@@ -1,0 +1,1 @@
+"""The assets, one module for each stage of the data."""

@@ -1,1 +1,0 @@
-"""Documents: assets and checks."""

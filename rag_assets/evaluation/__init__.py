@@ -1,1 +1,0 @@
-"""The golden dataset and evaluations: assets, checks and jobs."""

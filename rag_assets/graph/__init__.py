@@ -1,1 +1,0 @@
-"""The causal graph: its assets and their checks."""

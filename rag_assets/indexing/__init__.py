@@ -1,1 +1,0 @@
-"""Chunks and embeddings: assets, checks, and the job that retires a model."""

@@ -1,1 +1,0 @@
-"""Notes: assets, checks and the purge job."""

@@ -1,1 +1,0 @@
-"""The migration's status asset and the rollback jobs."""

@@ -1,1 +1,0 @@
-"""The promoted configuration, and the ad hoc jobs that retrieve and answer."""
