@@ -15,6 +15,7 @@ EXAMPLES ?= 10000
 API_URL ?= http://127.0.0.1:8000
 CASES ?= 150
 RESULTS ?= build/bench
+EVERY := hybrid_windows hybrid_weighted hybrid fulltext semantic hybrid_use baseline
 TABLES := sample.txt embedder.txt quality.md retrieval.txt questions.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
@@ -139,7 +140,8 @@ $(RESULTS)/sample.txt:
 $(RESULTS)/embedder.txt:
 	$(call made,$(BIN)/python -m benchmarks.bench_embedder > $@~)
 $(RESULTS)/quality.md:
-	$(call made,$(BIN)/python -m benchmarks.bench_quality $(DATA) --markdown $@~)
+	$(call made,RAG_LANG=en RAG_HOME=$(abspath $(RESULTS))/bench $(BIN)/rag bench $(DATA) $(EVERY:%=--config %) --paragraphs 1 --paragraphs 5 --markdown $@~)
+	@RAG_HOME=$(abspath $(RESULTS))/bench $(BIN)/rag down
 $(RESULTS)/retrieval.txt:
 	$(call made,$(BIN)/python -m benchmarks.bench_retrieval > $@~)
 $(RESULTS)/questions.md: | $(PEERS_READY)
@@ -154,7 +156,7 @@ $(RESULTS)/soak.txt:
 	$(call made,$(BIN)/python -m benchmarks.soak > $@~)
 
 bench-quality: bench-data $(READY)  ## Measure the configurations on DATA, a file in the format of SQuAD
-	$(BIN)/python -m benchmarks.bench_quality $(DATA)
+	$(BIN)/rag bench $(DATA) $(EVERY:%=--config %)
 
 # Apart: their requirements exclude some of our pins.
 $(PEERS_READY): benchmarks/peers/requirements.txt

@@ -24,12 +24,11 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import rag_resources.answers
-from benchmarks.bench_quality import Bench
 from benchmarks.homes import home_folder
-from benchmarks.squad import read_squad
-from benchmarks.tables import Table, markdown, show, shown
+from benchmarks.tables import Table, markdown, show
 from rag_resources.answers.answerers import QuotationAnswerer, quotation_weights
 from rag_resources.answers.citing import cite, passages_of
+from rag_resources.cli.output import progress
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.answer_metrics import AnswerFigures, range_in_note
 from rag_resources.core.answers import CitedSentence
@@ -41,6 +40,8 @@ from rag_resources.core.quotation import QuotationWeights, RankedSentence
 from rag_resources.database.locate import embedded_server, open_database
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.answering import Answering
+from rag_resources.evaluation.bench import Bench, shown
+from rag_resources.evaluation.question_sets import read_question_set
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.providers.registry import build_embedder
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -248,10 +249,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             server = embedded_server(at_home)
             server.up()
             stack.callback(server.down)
-            bench = Bench(at_home, server, configurations)
+            bench = Bench(
+                at_home,
+                server,
+                {DEFAULT_CONFIGURATION: configurations[DEFAULT_CONFIGURATION]},
+                progress,
+            )
         for path in asked.data:
-            dataset = read_squad(path, paragraphs_per_note=1, questions=asked.questions)
-            database = stack.enter_context(bench.indexed(dataset, path.name))
+            dataset = read_question_set(path, paragraphs_per_note=1, questions=asked.questions)
+            database = stack.enter_context(bench.indexed(dataset))
             sets.append(ask(database, at_home, config, path.name))
         fitted = fit([each.questions for each in sets])
         tables = tables_of(sets, fitted)

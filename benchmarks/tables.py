@@ -2,31 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
-
-import numpy as np
 
 from rag_resources.cli.output import print_table, say
 from rag_resources.core.comparison import (
     COMPARED,
     Comparison,
     MetricComparison,
-    QueryMetrics,
     Verdict,
 )
-from rag_resources.core.gate import wilson_interval
 from rag_resources.core.metrics import SERVED
-from rag_resources.core.significance import bootstrap_intervals
-
-METRICS = {
-    "hit_rate_at_1": "@1",
-    "hit_rate_at_3": "@3",
-    "hit_rate_at_5": "@5",
-    "hit_rate_at_10": "Hit_Rate@10",
-    "mrr": "MRR@10",
-    "ndcg_at_10": "nDCG@10",
-}
-"""What is shown, by its name in the code."""
+from rag_resources.evaluation.bench import METRICS, shown
 
 RANKED = tuple(metric for metric in COMPARED if metric != SERVED)
 """The compared metrics of a ranking: a benchmark asks for more passages than a user gets."""
@@ -84,27 +69,6 @@ def _difference(metric: MetricComparison) -> str:
 
 def _probability(value: float) -> str:
     return shown(value) if value >= 0.001 else "<.001"
-
-
-def with_interval(values: QueryMetrics, metric: str) -> str:
-    """Show a mean with its interval of 95 %: Wilson's for hits, BCa bootstrap for the others."""
-    own = [question[metric] for question in values.values()]
-    if metric.startswith("hit_rate"):
-        interval = wilson_interval(round(sum(own)), len(own))
-        low, high = interval.low, interval.high
-    else:
-        low, high = bootstrap_intervals(np.array(own)[:, None])[0]
-    return f"{shown(fmean(own))} {shown(low)}–{shown(high)}"
-
-
-def mean(values: QueryMetrics, metric: str) -> float:
-    """Return the mean of a metric over all questions."""
-    return fmean(question[metric] for question in values.values())
-
-
-def shown(value: float) -> str:
-    """Show a number with three places, and no zero before the point."""
-    return f"{value:.3f}".removeprefix("0")
 
 
 def _signed(value: float) -> str:

@@ -20,12 +20,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.bench_quality import VECTORS
 from benchmarks.peers.contender import CONTENDERS, OUR_OWN, OURS
 from benchmarks.peers.running import KILLED_AT, REPOSITORY, Bench, Killed
 from benchmarks.peers.workload import load
 from benchmarks.peers.workloads import save_dataset, save_generated
-from benchmarks.squad import read_squad
 from benchmarks.tables import (
     COMPARED_WORDS,
     RANKED,
@@ -33,15 +31,15 @@ from benchmarks.tables import (
     differences,
     length_title,
     markdown,
-    mean,
     show,
-    with_interval,
 )
 from rag_resources.cli.output import note
 from rag_resources.core.comparison import QueryMetrics, compare_pairs
 from rag_resources.core.evaluation import percentiles
 from rag_resources.core.metrics import JudgedRanking, per_query_metrics
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.bench import VECTORS, mean, with_interval
+from rag_resources.evaluation.question_sets import read_question_set
 from rag_resources.providers.cache import MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.registry import build_embedder
@@ -185,7 +183,7 @@ def measure(asked: argparse.Namespace, bench: Bench, home: Path, results: Result
     embedder = CachedEmbedder(build_embedder(MODEL), MemoryCache(VECTORS))
     for paragraphs in asked.paragraphs:
         folder = home / f"paragraphs_{paragraphs}"
-        dataset = read_squad(asked.data, paragraphs_per_note=paragraphs)
+        dataset = read_question_set(asked.data, paragraphs_per_note=paragraphs)
         save_dataset(folder, dataset, embedder, questions=asked.questions)
         results.qualities.append(measure_quality(bench, names, folder, paragraphs))
     for passages in asked.passages:

@@ -14,13 +14,13 @@ from uuid import UUID, uuid5
 import numpy as np
 
 from benchmarks.peers.workload import BenchNote, Passage, Question, save, vector_key
-from benchmarks.squad import SquadSet
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.query import decompose
 from rag_resources.core.sentences import sentences
 from rag_resources.core.types import Chunk, Note, Vectors
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
+from rag_resources.evaluation.question_sets import QuestionSet
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.providers.protocols import Embedder
 
@@ -41,7 +41,7 @@ class _Sentence:
     paragraph: int
 
 
-def save_shuffled(folder: Path, passages: int, dataset: SquadSet, embedder: Embedder) -> None:
+def save_shuffled(folder: Path, passages: int, dataset: QuestionSet, embedder: Embedder) -> None:
     """Keep notes of at least as many passages, and the questions of a data set of paragraphs.
 
     Questions of several parts are left out: the product would search for each part, too.

@@ -30,11 +30,11 @@ from benchmarks.peers.running import REPOSITORY
 from benchmarks.peers.shuffled import save_shuffled
 from benchmarks.peers.turns_targets import Measured, targets_table
 from benchmarks.peers.worker import CLIENTS, Request
-from benchmarks.squad import read_squad
 from benchmarks.tables import Table, markdown, show
 from rag_resources.cli.output import note
 from rag_resources.core.evaluation import percentiles
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.question_sets import read_question_set
 from rag_resources.providers.registry import build_embedder
 
 MODEL = "e5_small"
@@ -250,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for passages in asked.passages:
                 workload = home / f"shuffled_{passages}"
                 if not workload.exists():
-                    dataset = read_squad(asked.data, paragraphs_per_note=1)
+                    dataset = read_question_set(asked.data, paragraphs_per_note=1)
                     save_shuffled(workload, passages, dataset, build_embedder(MODEL))
                 with playing(asked, server, home, workload) as players:
                     count = players[0].do("describe")

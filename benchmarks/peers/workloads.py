@@ -11,11 +11,11 @@ from uuid import UUID, uuid5
 
 from benchmarks.corpus import CHUNKS_PER_NOTE, Corpus, FastEmbedder
 from benchmarks.peers.workload import BenchNote, Passage, Question, save, vector_key
-from benchmarks.squad import SquadSet
 from rag_resources.cli.output import progress
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.types import Chunk, Note, NoteRecord, TimeWindow, Vectors
+from rag_resources.evaluation.question_sets import QuestionSet
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.providers.protocols import Embedder
 
@@ -25,7 +25,7 @@ _WINDOW = TimeWindow(datetime(2024, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzin
 
 
 def save_dataset(
-    folder: Path, dataset: SquadSet, embedder: Embedder, *, questions: int | None
+    folder: Path, dataset: QuestionSet, embedder: Embedder, *, questions: int | None
 ) -> None:
     """Keep notes with questions that have answers."""
     asked = [Question(question.query, question.notes) for question in dataset.questions[:questions]]

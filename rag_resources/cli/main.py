@@ -14,6 +14,7 @@ import typer
 
 from rag_resources.cli import (
     ask,
+    bench,
     calibrate,
     compare,
     doctor,
@@ -102,6 +103,7 @@ for _name, _run, _help in (
     ("compare", compare.compare, _("Compares two evaluations question by question.")),
     ("serve", server.serve, _("Serves the HTTP API until it is stopped.")),
     ("report", evaluate.report, _("Writes all evaluations to an HTML page.")),
+    ("bench", bench.bench, _("Measures configurations on a public question set.")),
     ("experiment", experiment.experiment, _("Tries all configurations of a YAML file.")),
 ):
     command(app, _name, _help)(_run)
