@@ -1778,9 +1778,10 @@ CREATE INDEX documents_file_key_idx ON documents (tenant_id, file_key(title));
 CREATE INDEX document_addresses_file_key_idx ON document_addresses (tenant_id, file_key(address));
 CREATE INDEX notes_file_key_idx ON notes (tenant_id, file_key(external_id)) WHERE document_id IS NULL;
 
--- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates
--- may: rag_reader and rag_writer never log in, a transaction takes one of them on. GIN under row-level security needs
--- operators that are known not to leak: only a superuser can say so (docs/tenants.md).
+-- Isolates the tables of these names that have tenants, with their partitions. The roles are made if who migrates may:
+-- rag_reader and rag_writer never log in, a transaction takes one of them on; rag_api is both, and the login of the
+-- HTTP API once it has a password. GIN under row-level security needs operators that are known not to leak: only a
+-- superuser can say so (docs/tenants.md).
 CREATE PROCEDURE isolate_tenants(names text[]) LANGUAGE plpgsql AS $isolate_tenants$
 DECLARE
     may_create boolean := (
@@ -1790,7 +1791,7 @@ DECLARE
     nobodys text;
     isolated regclass;
 BEGIN
-    FOREACH role_name IN ARRAY ARRAY['rag_reader', 'rag_writer'] LOOP
+    FOREACH role_name IN ARRAY ARRAY['rag_reader', 'rag_writer', 'rag_api'] LOOP
         IF may_create AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = role_name) THEN
             BEGIN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', role_name);
@@ -1814,11 +1815,29 @@ BEGIN
     END LOOP;
     IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'rag_reader') THEN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO rag_reader, rag_writer', current_schema());
-        FOREACH nobodys IN ARRAY ARRAY['embedding_models', 'index_state', 'migration_holds', 'graph_parts'] LOOP
+        FOREACH nobodys IN ARRAY ARRAY[
+            'embedding_models', 'index_state', 'migration_holds', 'graph_parts', 'embedding_work', '_yoyo_migration'
+        ] LOOP
             IF to_regclass(nobodys) IS NOT NULL THEN
                 EXECUTE format('GRANT SELECT ON %I TO rag_reader, rag_writer', nobodys);
             END IF;
         END LOOP;
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'rag_api') THEN
+        IF may_create AND NOT pg_has_role('rag_api', 'rag_writer', 'MEMBER') THEN
+            BEGIN
+                GRANT rag_reader, rag_writer TO rag_api;
+            EXCEPTION
+                -- The roles are somebody else's, who has to say so.
+                WHEN insufficient_privilege THEN NULL;
+            END;
+        END IF;
+        -- A key is looked up before its tenant is known. An evaluation records what the months of its tenant hold.
+        GRANT SELECT ON api_keys TO rag_api;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON month_contents, changed_months TO rag_api;
+        DROP POLICY IF EXISTS presented ON api_keys;
+        CREATE POLICY presented ON api_keys FOR SELECT TO rag_api USING (TRUE);
+        GRANT EXECUTE ON FUNCTION count_pending_notes TO rag_api;
     END IF;
     IF
         (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user)
@@ -1896,6 +1915,16 @@ RETURN (
     EXISTS (SELECT FROM notes AS n WHERE n.tenant_id < $1)
     OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > $1)
 );
+
+-- How many chunked notes of all tenants wait for vectors, by model: as the owner, for operators.
+CREATE FUNCTION count_pending_notes() RETURNS TABLE (model text, notes bigint)
+LANGUAGE sql STABLE SECURITY DEFINER
+BEGIN ATOMIC
+    SELECT p.model, count(*) AS notes FROM pending_vectors AS p
+    INNER JOIN notes AS n ON n.id = p.note_id AND n.chunked_at IS NOT NULL
+    GROUP BY p.model ORDER BY p.model;
+END;
+REVOKE EXECUTE ON FUNCTION count_pending_notes FROM public;
 
 -- Tenants that a person created, and how a tenant leaves. Null where nothing is said of what it may have.
 CREATE TABLE tenants (

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
 from rag_resources.database.ports import choose_port
+from rag_resources.database.server import API_LOGIN, login_password
 from rag_resources.settings import Settings
 from tests.waiting import wait_until
 
@@ -36,6 +38,13 @@ class ApiServer:
         assert self.process.poll() is None, self.log.read_text("utf-8")
 
 
+def api_login(database_url: str) -> str:
+    """The address of a test's database for the API's login, which the embedded server made."""
+    parts = urlsplit(database_url)
+    password = login_password(parts.password or "", API_LOGIN)
+    return parts._replace(netloc=f"{API_LOGIN}:{password}@{parts.hostname}:{parts.port}").geturl()
+
+
 @contextmanager
 def serving(folder: Path, database_url: str, **variables: str) -> Iterator[ApiServer]:
     """Run `rag serve` on a database until the block ends; ready when the block begins."""
@@ -52,7 +61,7 @@ def starting(folder: Path, database_url: str, **variables: str) -> Iterator[ApiS
     environment = {
         **kept,
         "RAG_HOME": str(folder / "home"),
-        "DATABASE_URL": database_url,
+        "DATABASE_URL": api_login(database_url),
         "API_PORT": str(port),
         **variables,
     }

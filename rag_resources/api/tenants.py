@@ -9,6 +9,7 @@ from threading import Lock
 
 from rag_resources.api.problems import later
 from rag_resources.application import Application, Switch, open_application
+from rag_resources.database.server import API_LOGIN
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 
@@ -80,11 +81,9 @@ class Tenants:
         settings = self._settings.model_copy(update={"tenant": tenant})
         with ExitStack() as stack:
             # Only the own tenant's models are loaded by a thread; see `api.app`.
-            is_own = tenant == self._settings.tenant
-            switch = Switch() if is_own else None
-            # The own one is opened before any request, and a request never starts the server.
+            switch = Switch() if tenant == self._settings.tenant else None
             application = stack.enter_context(
-                open_application(settings, switch=switch, starts=is_own)
+                open_application(settings, switch=switch, login=API_LOGIN)
             )
             return _Open(application, stack.pop_all())
 

@@ -441,7 +441,7 @@ def open_application(
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
     switch: Switch | None = None,
-    starts: bool = True,
+    login: str | None = None,
 ) -> Iterator[Application]:
     """Open the database of the settings, and close it at the end.
 
@@ -450,13 +450,13 @@ def open_application(
         min_connections: As for `Database`.
         guard: As for `Database`.
         switch: As for `Application`.
-        starts: As for `open_database`.
+        login: As for `open_database`.
 
     Raises:
         SchemaMismatchError: The schema has another version than this product needs.
         DatabaseError: The database cannot be started or reached.
     """
-    database = open_database(settings, min_connections=min_connections, guard=guard, starts=starts)
+    database = open_database(settings, min_connections=min_connections, guard=guard, login=login)
     with ExitStack() as stack:
         stack.callback(database.close)
         readers = open_reads(settings, database)

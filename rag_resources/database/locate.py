@@ -127,7 +127,7 @@ def open_database(
     *,
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
-    starts: bool = True,
+    login: str | None = None,
 ) -> Database:
     """Return an open pool over the application's database; the schema is checked, not migrated.
 
@@ -135,14 +135,17 @@ def open_database(
         settings: Which database.
         min_connections: See `Database`.
         guard: See `Database`.
-        starts: Whether the embedded server is started unless it runs.
+        login: Of the embedded server, which then must run. None: the owner, and it is started
+            unless it runs.
 
     Raises:
         SchemaMismatchError: Its schema is not that of this product version.
         DatabaseError: It cannot be started or reached.
     """
-    is_embedded = settings.database_url is None
-    url = embedded_server(settings).dsn() if is_embedded and not starts else database_url(settings)
+    if login is None or settings.database_url:
+        url = database_url(settings)
+    else:
+        url = embedded_server(settings).dsn(login=login)
     with connect(url) as connection:
         check_schema(connection)
     return database_at(settings, url, min_connections=min_connections, guard=guard).open()

@@ -7,6 +7,7 @@ belong in `pool`.
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import signal
@@ -42,6 +43,9 @@ LOCK_SECONDS = 630
 ORPHANS_SECONDS = 60
 STOP_SECONDS = 60
 IMMEDIATE_STOP_SECONDS = 15
+API_LOGIN = "rag_api"
+"""The login of the HTTP API: no superuser, and a member of the product's roles only."""
+
 MAX_NAME_BYTES = 63
 PASSWORD_BYTES = 32
 
@@ -151,8 +155,8 @@ class EmbeddedServer:
         """Whether its data were ever created; looking changes nothing."""
         return self._folder.exists()
 
-    def dsn(self, database: str = "rag") -> str:
-        """The URL of a database on this server, with the password: not for logs.
+    def dsn(self, database: str = "rag", *, login: str = ROLE) -> str:
+        """The URL of a database on this server, with the password of a login: not for logs.
 
         Raises:
             EmbeddedServerError: The server was never started.
@@ -168,10 +172,11 @@ class EmbeddedServer:
                 ).format(home=self._home),
                 home=str(self._home),
             )
-        return f"postgresql://{ROLE}:{password}@{HOST}:{record.port}/{quote(database, safe='')}"
+        own = password if login == ROLE else login_password(password, login)
+        return f"postgresql://{login}:{own}@{HOST}:{record.port}/{quote(database, safe='')}"
 
     def ensure_database(self, name: str) -> None:
-        """Create a database with the extension `vector`, unless it exists.
+        """Create a database with the extension `vector`, and the API's login, unless they exist.
 
         Raises:
             InvalidParameterError: PostgreSQL would refuse or truncate the name.
@@ -193,6 +198,13 @@ class EmbeddedServer:
                     psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation
                 ):
                     connection.execute(statement("create_database", database=identifier))
+            if not queries().role_exists(connection, name=API_LOGIN):
+                password = sql.Literal(login_password(connection.info.password, API_LOGIN))
+                login = sql.Identifier(API_LOGIN)
+                with contextlib.suppress(
+                    psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation
+                ):
+                    connection.execute(statement("create_login", login=login, password=password))
         with (
             self._connected(name) as connection,
             contextlib.suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject),
@@ -432,6 +444,11 @@ class EmbeddedServer:
             ).format(pid=pid, seconds=STOP_SECONDS + IMMEDIATE_STOP_SECONDS),
             pid=pid,
         )
+
+
+def login_password(password: str, login: str) -> str:
+    """Return the password of another login, from which that of the owner cannot be found."""
+    return hashlib.sha256(f"{login} {password}".encode()).hexdigest()
 
 
 @contextlib.contextmanager

@@ -206,6 +206,14 @@ SELECT 1;
 -- returns: bool
 SELECT count(*) > 0 AS known FROM pg_database AS d WHERE d.datname = :name;
 
+-- name: role_exists$
+-- params:  name text
+-- returns: bool
+SELECT count(*) > 0 AS known FROM pg_roles AS r WHERE r.rolname = :name;
+
+-- name: create_login!
+CREATE ROLE {login} LOGIN PASSWORD {password};
+
 -- name: create_database!
 CREATE DATABASE {database};
 

@@ -38,9 +38,7 @@ SELECT
 -- How many chunked notes wait for vectors of their chunks, by model.
 -- returns: model text, notes bigint
 -- index:   pending_vectors_pkey
-SELECT p.model, count(*) AS notes FROM pending_vectors AS p
-INNER JOIN notes AS n ON n.id = p.note_id AND n.chunked_at IS NOT NULL
-GROUP BY p.model ORDER BY p.model;
+SELECT p.model, p.notes FROM count_pending_notes() AS p;
 
 -- name: claim_notes_to_embed
 -- Claim notes of a month without a current whole-note vector. Notes that Python considers blank have no vector. The

@@ -8,9 +8,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rag_resources.api.tenants import Tenants
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Access, Database
+from rag_resources.database.server import API_LOGIN, EmbeddedServer
+from rag_resources.settings import load_settings
 from rag_resources.store.status import Isolation, read_status
+from tests.api_server import api_login
 from tests.corpus import Corpus, Draft
 
 SECRET = "El código de la caja fuerte de Blas es zarapito."
@@ -206,6 +210,35 @@ def test_a_reader_cannot_become_anybody_else_nor_write(
     connection = log_in("rag_reader")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(f"SET rag.tenant = 'ana'; {attack}")
+
+
+def test_the_login_of_the_api_cannot_become_the_owner(
+    server: EmbeddedServer, corpus: Corpus, database_url: str
+) -> None:
+    """It is no superuser, and sees and writes what a tenant may that a transaction names."""
+    with psycopg.connect(api_login(database_url), autocommit=True) as connection:
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+        for attack in (
+            ATTACKS["the owner"],
+            ATTACKS["a policy dropped"],
+            ATTACKS["emptying"],
+            ATTACKS["no row security"],
+            "RESET ROLE; DROP TABLE notes",
+            "INSERT INTO api_keys VALUES ('a')",
+            "ALTER ROLE rag_api SUPERUSER",
+            "COPY (SELECT 1) TO PROGRAM 'true'",
+            "SELECT pg_read_file('PG_VERSION')",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"SET rag.tenant = 'ana'; {attack}")
+    server.ensure_database("rag")
+    migrate(server.dsn("rag"))
+    tenants = Tenants(load_settings(rag_home=server.status().data_dir.parents[2]))
+    with tenants.of("ana") as app, app.database.transaction() as own:
+        assert app.indexing.pending() == {}
+        row = own.execute("SELECT session_user, current_user, count(*) FROM notes").fetchone()
+    tenants.close()
+    assert row == (API_LOGIN, API_LOGIN, 0)
 
 
 LEAKS = {
