@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rag_resources.ingestion.survey import Survey
 
 SHOWN = 20
+MENDED_FIRST = 5
+"""Rejected and undated notes that a survey names: it is to fit on a screen."""
 
 
 class _Rejected(Protocol):
@@ -70,12 +72,14 @@ def show_survey(folder: Path, found: "Survey") -> None:
             (_("Languages"), _counted(found.languages)),
         ]
     print_table((_("Field"), _("Value")), rows, prose=True)
-    show_rejected(found.rejected, found.rejected_count)
-    show_undated(found.undated, len(found.undated))
+    if found.rejected or found.undated or found.unclosed:
+        say(_("To mend first (all of it: --json):"))
+    show_rejected(found.rejected[:MENDED_FIRST], found.rejected_count)
+    show_undated(found.undated[:MENDED_FIRST], len(found.undated))
     if found.unclosed:
         warn(
             _("Front matter that is not closed with “---” is read as text: {notes}.").format(
-                notes=", ".join(found.unclosed)
+                notes=", ".join(found.unclosed[:MENDED_FIRST])
             )
         )
 

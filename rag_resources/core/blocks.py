@@ -29,6 +29,7 @@ _OPTIONS = (
     | Options.ENABLE_STRIKETHROUGH
     | Options.ENABLE_WIKILINKS
     | Options.ENABLE_FOOTNOTES
+    | Options.ENABLE_MATH
 )
 _KINDS: Mapping[str, Kind] = {
     "Paragraph": "paragraph",
@@ -41,7 +42,8 @@ _KINDS: Mapping[str, Kind] = {
     "CodeBlock": "code",
     "HtmlBlock": "html",
 }
-_VERBATIM = {"Text", "Code", "InlineMath", "DisplayMath"}
+_MATH = {"InlineMath", "DisplayMath"}
+_VERBATIM = {"Text", "Code", *_MATH}
 _CHAT = re.compile(
     r"^[\u200e\ufeff]?\[?(?:\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d\d?[/.-]\d\d?),?\s\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
     r"(?:\s?[ap]\.?\s?m\.?)?(?:\]\s|\s[-–]\s)",
@@ -289,7 +291,9 @@ class _Builder:
         elif name in _VERBATIM:
             if name == "Code":
                 self._code.append(place)
-            self._show(place, detail)
+            # Formulas with their "$", which may be those of amounts.
+            own = self.text[place.start : place.end] if name in _MATH else detail
+            self._show(place, own)
         elif name in {"SoftBreak", "HardBreak"}:
             self._break(place)
         elif name == "Html":

@@ -39,6 +39,7 @@ from rag_resources.core.windows import WindowsConfig, cut_windows, window_words
             "autora: Rosa Chacel\nleído: sí\nEs de lo mejor del año.\na == b, x^2",
         ),
         ("Libros:\n\n```dataview\nLIST FROM #libro\n```\n\n```sh\nls\n```", "Libros:\nls"),
+        ("De $5,$6 a $7; $a*b*c_1$\n\n$$\nx*y*z\n$$", "De $5,$6 a $7; $a*b*c_1$\n$$\nx*y*z\n$$"),
         ("[la web](https://ejemplo.es) y <https://a.es>", "la web y https://a.es"),
         ("", ""),
     ],

@@ -86,6 +86,17 @@ def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folde
     assert (undated["location"], undated["createdAt"]) == ("c.txt", modified.isoformat())
 
 
+def test_a_survey_of_a_bad_folder_fits_on_a_screen(rag: Rag, folder: Path) -> None:
+    for number in range(60):
+        (folder / f"x{number}.md").write_text("---\nfecha: ayer\n---\nTexto.\n")
+        (folder / f"y{number}.md").write_text(f"{SPANISH}\n")
+    done = rag("init", folder, "--dry-run")
+    assert len(done.out.splitlines()) <= 40
+    assert all(
+        said in done.out for said in ("(61)", "Rechazadas", _("To mend first (all of it: --json):"))
+    )
+
+
 def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:
     """It says what differs; with --force the former file stays beside the new one."""
     env = tmp_path / ".env"
