@@ -10,7 +10,7 @@ from rag_resources.configurations import vector_kinds
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.retrievers import VectorKind
-from rag_resources.core.types import TimeWindow
+from rag_resources.core.types import ModelInfo, TimeWindow
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.pool import Database
 from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
@@ -96,8 +96,10 @@ class Indexing:
 
     # --- Vectors of chunks
 
-    def register(self, model: str) -> None:
+    def register(self, model: str) -> ModelInfo:
         """Create the tables that a model needs, for the vectors that configurations search.
+
+        Its scale is measured on the notes.
 
         Raises:
             ProviderError: Another model is registered under this name.
@@ -110,6 +112,7 @@ class Indexing:
                 vector_kinds(self.settings.configuration_folders, model),
                 windows=WindowsConfig(),
             )
+        return info
 
     def is_embedded(self, model: str, window: TimeWindow) -> bool:
         """Whether no note of a window waits for vectors of its chunks."""

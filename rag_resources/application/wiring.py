@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -47,6 +47,7 @@ from rag_resources.settings import Settings
 from rag_resources.store.answers import answer_writer
 from rag_resources.store.api_keys import Keys
 from rag_resources.store.evaluation_requests import EvaluationRequests
+from rag_resources.store.vectors import keep_vectors
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
     from rag_resources.application.answer_log import AnswerLog
@@ -278,6 +279,7 @@ class Application:
             tenant=self.settings.tenant,
             language_model=self.language_model,
             caches=caches,
+            keep_vectors=partial(keep_vectors, self.database),
         )
 
     @cached_property

@@ -27,6 +27,7 @@ from rag_resources.cli import (
     init,
     key,
     migration,
+    model,
     notes,
     promote,
     retrieve,
@@ -110,7 +111,7 @@ for _name, _run, _help in (
 passing_on(
     app, "dagster", _("Runs Dagster's own command line with the instance of this RAG_HOME.")
 )(server.dagster)
-for _group in (notes, documents, golden, feedback, key, tenant, migration):
+for _group in (notes, documents, golden, feedback, key, tenant, migration, model):
     app.add_typer(_group.app)
 
 

@@ -134,6 +134,25 @@ class RerankingConfig(Part):
     timeout_ms: int = Field(5_000, ge=1, le=5_000)
 
 
+class ScoreConfig(Part):
+    """A second embedding model, which scores what the first finds; its name alone will do.
+
+    Attributes:
+        model: Its name. Vectors that it lacks are made when they are asked for, and kept.
+        weight: Share of its score in the final score; the rest is the fused score.
+        passages: How many of the best passages it scores.
+    """
+
+    model: ModelName
+    weight: Weight = 0.7
+    passages: int = Field(50, ge=2, le=100)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return {"model": value} if isinstance(value, str) else value
+
+
 class TransformationConfig(Part):
     """Which texts are searched besides the question itself.
 
@@ -183,6 +202,8 @@ class RetrievalConfig(Part):
         retrievers: The retrievers by name, and the weight of each.
         model: Embedding model of the chunks (of the notes when the unit is notes).
         similarity_threshold: Cosine below which a passage is dropped; None: the model's own.
+        score: A second embedding model that scores what `model` finds; None uses none. Without it
+            the hash is what it was before there were second models.
         contextual: Whether the contextual vectors are searched too.
         graph: How the causal graph is searched beside the retrievers.
         diversity_weight: Weight of diversity against relevance in the order of the results
@@ -193,6 +214,7 @@ class RetrievalConfig(Part):
     strategy: Strategy = Strategy.HYBRID
     retrievers: Retrievers = DEFAULT_RETRIEVERS
     model: ModelName = "e5_small"
+    score: ScoreConfig | None = Field(None, exclude_if=lambda value: value is None)
     similarity_threshold: Share | None = None
     contextual: bool = True
     fusion: FusionConfig = FusionConfig()
@@ -296,9 +318,12 @@ class RetrievalConfig(Part):
     @property
     def models(self) -> tuple[str, ...]:
         """The embedding models that a question needs, except that of notes not chunked yet."""
-        searched = (self.model,) if self.uses_vectors else ()
-        sentences = self.reranks and self.reranking.method == "sentences"
-        return (*searched, self.reranking.model) if sentences else searched
+        used = [self.model] if self.uses_vectors else []
+        if self.score:
+            used.append(self.score.model)
+        if self.reranks and self.reranking.method == "sentences":
+            used.append(self.reranking.model)
+        return tuple(used)
 
     @cached_property
     def dumped(self) -> str:

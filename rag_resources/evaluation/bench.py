@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from uuid import UUID
@@ -25,6 +26,7 @@ from rag_resources.core.configuration import NamedConfiguration, canonical_hash
 from rag_resources.core.errors import DisturbedEvaluationError
 from rag_resources.core.gate import wilson_interval
 from rag_resources.core.metrics import SERVED, JudgedRanking, per_query_metrics
+from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.tables import ReportTable
 from rag_resources.core.types import TimeWindow, Vectors
 from rag_resources.core.windows import WindowsConfig
@@ -50,6 +52,7 @@ from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.status import read_status
 from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vectors import keep_vectors
 
 METRICS = {
     "hit_rate_at_1": "@1",
@@ -176,6 +179,10 @@ class Bench:
         with database.transaction() as connection:
             refresh_statistics(connection)
         searching = [named.retrieval for named in self._configurations.values()]
+        for second in {config.score.model for config in searching if config.score}:
+            with database.transaction() as connection:
+                info = build_embedder(second, self._settings.servers).info
+                register_model(connection, info, {VectorKind.CHUNK})
         for model in sorted({config.model for config in searching if config.uses_vectors}):
             embedder = build_embedder(model, self._settings.servers)
             kinds = {kind for own in searching if own.model == model for kind in own.vector_kinds}
@@ -191,7 +198,12 @@ class Bench:
         self, database: Database, dataset: QuestionSet, named: NamedConfiguration
     ) -> Measured:
         config, tenant = named.retrieval, self._settings.tenant
-        pipeline = RetrievalPipeline(database, embedder=self._embedder, tenant=tenant)
+        pipeline = RetrievalPipeline(
+            database,
+            embedder=self._embedder,
+            tenant=tenant,
+            keep_vectors=partial(keep_vectors, database),
+        )
         pipeline.warm_up(config)
         if config.uses_vectors:
             # All at once: otherwise only the first configuration of a model would wait for them.

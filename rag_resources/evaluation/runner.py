@@ -87,7 +87,9 @@ def evaluate(
         entries = asked_golden(connection)
         places = locate_places(connection, entries)
         present = read_present(connection, entries)
-        model = fetch_model(connection, config.model)
+        models = [config.model] if config.uses_vectors else []
+        models += [config.score.model] if config.score else []
+        unknown = next((each for each in models if fetch_model(connection, each) is None), None)
         lacks_windows = config.searches_windows and VectorKind.WINDOW not in kinds_of(
             connection, config.model
         )
@@ -99,14 +101,14 @@ def evaluate(
             ),
             [],
         )
-    if model is None and config.uses_vectors:
+    if unknown is not None:
         raise ModelMissingError(
             _(
                 "Nothing is indexed with the model “{model}”, or it was retired. Materialize the "
                 "asset embeddings/{model} (if it does not exist, first add the model to "
                 "EMBEDDING_MODELS and restart) or choose another configuration."
-            ).format(model=config.model),
-            model=config.model,
+            ).format(model=unknown),
+            model=unknown,
         )
     if lacks_windows:  # Every question would wait for its deadline, and nothing be concluded.
         raise ModelMissingError(

@@ -113,6 +113,10 @@ _LEFT_OUT = {
         "Nothing was searched by words: exact names and numbers may be missing."
     ),
     "diversity": _("Passages that say the same were not left out."),
+    "score": _(
+        "There was no time to score every passage by the second model: some are in the order in "
+        "which they were found."
+    ),
     "rerank": _("The passages were not re-ranked: they are in the order in which they were found."),
     "expand": _("The passages come without the sentences around them."),
 }

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import structlog
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig, ScoreConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.diversity import maximal_marginal_relevance
 from rag_resources.core.errors import (
@@ -46,6 +47,7 @@ from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
 from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
+from rag_resources.retrieval.second_model import KeepVectors, score_again
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.store.index_state import IndexVersion
@@ -87,6 +89,7 @@ class RetrievalPipeline:
         language_model: For hypothetical answers, refined intents and the re-ranker `llm`.
         reranker: Builds the re-ranker of a configuration; None uses those of `rerankers`.
         caches: None caches nothing.
+        keep_vectors: Stores the vectors that a second model makes; None keeps none.
         breakers: One for each dependency of a retrieval; None creates new ones.
     """
 
@@ -99,6 +102,7 @@ class RetrievalPipeline:
         language_model: LanguageModel | None = None,
         reranker: Callable[[RetrievalConfig, Embedder], Reranker] | None = None,
         caches: Caches | None = None,
+        keep_vectors: KeepVectors | None = None,
         breakers: Breakers | None = None,
     ) -> None:
         self._tenant = tenant
@@ -117,6 +121,7 @@ class RetrievalPipeline:
         self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
         self._finder = Finder(database, self._breakers)
         self._caches = caches
+        self._keep_vectors = keep_vectors or (lambda _model, _texts, _vectors: None)
 
     def retrieve(
         self,
@@ -225,6 +230,9 @@ class RetrievalPipeline:
     ) -> tuple[RetrievalResponse, IndexVersion | None]:
         transformed, found, error = self._candidates(request, stages)
         chunks: Sequence[ScoredChunk] = found.chunks
+        if (second := request.config.score) and chunks:
+            found = replace(found, chunks=self._scored(request, second, found, stages))
+            chunks = found.chunks
         if request.config.reranks and chunks:
             chunks = self._reranked(request, found, stages)
         if request.config.diversity_weight and chunks:
@@ -342,6 +350,32 @@ class RetrievalPipeline:
             stand_in for name in names if name not in able for stand_in in KINDS[name].stand_ins
         )
         return list(dict.fromkeys((*able, *beside))), list(errors.values())
+
+    def _scored(
+        self, request: Request, config: ScoreConfig, found: Found, stages: Stages
+    ) -> tuple[ScoredChunk, ...]:
+        """Order the best by a second model; those that it has no time for follow."""
+        deadline = request.deadline.within(request.deadline.remaining_ms - _AFTER_RERANKING_MS)
+        component = f"embedding:{config.model}"
+        scores: dict[UUID, float] = {}
+        with stages.optional("score", component=component):
+            score = partial(
+                score_again,
+                self._database,
+                self._embedders(request)(config.model),
+                request.query,
+                found.chunks[: config.passages],
+                scores,
+                keep=self._keep_vectors,
+                deadline=deadline,
+            )
+            with self._breakers[component].guard(blames(deadline)):
+                in_time = call_within(deadline, score)
+            if not in_time:
+                raise DeadlineExceededError(
+                    _("There is no time left for this part of the search."), scored=len(scores)
+                )
+        return tuple(rerank(found.chunks, dict(scores), config.weight))
 
     def _reranked(self, request: Request, found: Found, stages: Stages) -> Sequence[ScoredChunk]:
         config = request.config.reranking

@@ -46,7 +46,8 @@ class Request:
     @property
     def pool(self) -> int:
         """How many candidates each list holds."""
-        return max(self.config.top_k.retrieval, self.top_k)
+        scored = self.config.score.passages if self.config.score else 0
+        return max(self.config.top_k.retrieval, self.top_k, scored)
 
     @property
     def shown(self) -> int:
@@ -55,7 +56,8 @@ class Request:
         considered = config.top_k.reranking if config.reranks or config.diversity_weight else 0
         searched = config.top_k.retrieval if self.distinct_notes else 0
         seeds = SEEDS if config.searches_graph else 0
-        return max(self.top_k, considered, searched, seeds)
+        scored = config.score.passages if config.score else 0
+        return max(self.top_k, considered, searched, seeds, scored)
 
     def count_needed(self, chunks: Sequence[ScoredChunk]) -> int:
         """Return how many of the best chunks make up the results."""

@@ -19,8 +19,9 @@ from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.text import Span, content_sha256
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
 from rag_resources.core.windows import window_text, window_words
-from rag_resources.database.pool import Connection
+from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
+from rag_resources.store.models import keep_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,27 @@ def replace_vectors(
                 of = (model, kind.value, tenant, sha256, vectors[sha256])
                 copy.write_row((owner, position, *bounds, *of))
     return set(kept)
+
+
+def keep_vectors(
+    database: Database, model: str, texts: Mapping[UUID, str], vectors: Vectors
+) -> None:
+    """Store the standard vectors of some chunks of the model of a text each, in their order.
+
+    Args:
+        database: Open.
+        model: Registered.
+        texts: By chunk.
+        vectors: `(n_texts, dimension)`.
+    """
+    places = {owner: (Place(None, content_sha256(text)),) for owner, text in texts.items()}
+    made = {
+        place.text_sha256: HalfVector(vector)
+        for (place,), vector in zip(places.values(), vectors, strict=True)
+    }
+    with database.transaction() as connection:
+        keep_model(connection, model)
+        replace_vectors(connection, model, VectorKind.CHUNK, places, made)
 
 
 # --- Verifying ----------------------------------------------------------------------------------

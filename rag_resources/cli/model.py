@@ -1,0 +1,96 @@
+"""`rag model`: a new embedding model, which serves before its vectors are made."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from rag_resources.cli.output import JsonOption, conclude, note, picked, working
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.languages.messages import _
+
+app = group("model", _("The embedding models: adding one that scores before it finds."))
+
+_SAMPLE = "El martes llevé la furgoneta al taller porque la correa hacía ruido al arrancar. " * 6
+_FOLDER = Path("configurations")
+
+
+@command(app, "add", _("Checks and registers a model, and writes configurations that use it."))
+def add(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODELO",
+            help=_("Such as ollama_bge_m3 or openai_text_embedding_3_small."),
+        ),
+    ],
+    find: Annotated[
+        str | None,
+        typer.Option(
+            "--find",
+            metavar="CONFIGURACIÓN",
+            help=_("The configuration that goes on finding; by default the one that serves."),
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a model that scores what another one finds, and finds by itself once backfilled."""
+    import yaml
+
+    from rag_resources.core.configuration import NamedConfiguration, ScoreConfig
+    from rag_resources.files import PRIVATE, write_atomically
+
+    with application() as opened:
+        if find:
+            base, retrieval = find, opened.configuration(find).retrieval
+        else:
+            serving = opened.serving.now()
+            base, retrieval = serving.name, serving.config
+        with working(_("Trying the model…")):
+            embedder = opened.embedder(name)
+            began = perf_counter()
+            embedder.embed_passages([_SAMPLE])
+            passage_ms = 1000 * (perf_counter() - began)
+            info = opened.indexing.register(name)
+        folder = opened.settings.rag_configurations or _FOLDER.absolute()
+        listed = tuple(dict.fromkeys((*opened.settings.embedding_models, name)))
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for title, changed, described in (
+        (
+            f"{name}_scores",
+            {"score": ScoreConfig(model=name)},
+            _("{model} scores what {base} finds."),
+        ),
+        (f"{name}_finds", {"model": name, "score": None}, _("Like {base}, with {model}.")),
+    ):
+        made = NamedConfiguration(
+            name=title,
+            description=described.format(model=name, base=base),
+            retrieval=retrieval.model_copy(update=changed),
+        )
+        written.append(folder / f"{title}.yaml")
+        if not written[-1].exists():  # A person may have changed it.
+            fields = made.model_dump(mode="json", exclude_defaults=True)
+            text = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False)
+            write_atomically(written[-1], text, mode=PRIVATE)
+    low, high = info.cosine_range
+    conclude(
+        _(
+            "{model} is registered: dimension {dimension}, scale of cosines {low:.2f} to "
+            "{high:.2f}, {passage_ms:.0f} ms per passage."
+        ).format(model=name, dimension=info.dimension, low=low, high=high, passage_ms=passage_ms),
+        picked(info, "name", "dimension", "provider", "cosine_range")
+        | {"passageMs": passage_ms, "configurations": written},
+        as_json=as_json,
+    )
+    note(
+        _(
+            "Put into .env: RAG_CONFIGURATIONS={folder} and EMBEDDING_MODELS={models}. “rag "
+            "evaluate {model}_scores” measures it at once, as it scores what “{base}” finds, and "
+            "“rag promote {model}_scores” lets it serve. Meanwhile embeddings/{model} makes its "
+            "vectors by months; then “rag evaluate {model}_finds” measures it by itself."
+        ).format(folder=folder, models=",".join(listed), model=name, base=base)
+    )
