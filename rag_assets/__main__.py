@@ -31,10 +31,7 @@ app = group("rag_assets", _("The main job and the Dagster UI."))
 @command(
     app,
     "run",
-    _(
-        "The main job: ingests, indexes, evaluates and promotes; what is done is not repeated. "
-        "The same as “make run”."
-    ),
+    _("The main job: ingests, indexes, evaluates and promotes."),
 )
 def run(
     sample: SampleOption = False,
@@ -62,9 +59,7 @@ def run(
         main_job(settings, source, mixes=yes)
 
 
-@command(
-    app, "ui", _("Opens the Dagster UI, with its daemon, until interrupted. The same as “make ui”.")
-)
+@command(app, "ui", _("Opens the Dagster UI, with its daemon, until interrupted."))
 def ui() -> None:
     """Serve the Dagster UI until interrupted."""
     settings = load_settings()
@@ -77,10 +72,7 @@ def ui() -> None:
 @passing_on(
     app,
     "dagster",
-    _(
-        "Runs Dagster's own command line with the database and the instance of this RAG_HOME: "
-        "“rag dagster job execute …”, “rag dagster asset materialize …”."
-    ),
+    _("Runs Dagster's own command line with the instance of this RAG_HOME."),
 )
 def dagster(arguments: PassedOn = None) -> None:
     """Replace this process by Dagster's command line, in the environment of its instance."""

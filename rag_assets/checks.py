@@ -269,7 +269,7 @@ def build_vectors_checks(model: str, configured: Configured) -> list[dg.AssetChe
         if vectors.faults:
             record_quality(context, rag, configured, model)
         elif vectors.lowest_cosine is None:
-            return dg.AssetCheckResult(passed=True, description=_("There is nothing to check yet."))
+            return dg.AssetCheckResult(passed=True, description=_("There is nothing to do."))
         return dg.AssetCheckResult(
             passed=not vectors.faults,
             metadata=labelled(asdict(vectors)),

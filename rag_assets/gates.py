@@ -209,7 +209,7 @@ _GATES = (
             or (
                 gates.against.in_words
                 if gates.against
-                else _("There is no other evaluation, that of what serves, to compare with.")
+                else _("There is no other evaluation to compare with.")
             )
         ),
         _regression_figures,

@@ -90,8 +90,7 @@ def provide_instance_file(folder: Path) -> None:
     except OSError as error:
         raise InvalidParameterError(
             _(
-                "{path} cannot be read or written. Check the permissions or choose another folder "
-                "in DAGSTER_HOME."
+                "{path} cannot be written: check the folder, the permissions and the free space."
             ).format(path=path),
             path=path,
         ) from error

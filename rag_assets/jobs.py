@@ -446,7 +446,7 @@ def give_own_indexes(
     with told_as_failure():
         built = rag.tenants.promote(config.tenant)
     context.log.info(
-        _("Tenant {name} has vector indexes of its own; {count} were built now.").format(
+        _("Tenant {name}: vector indexes of its own: {count}.").format(
             name=config.tenant, count=len(built)
         )
     )

@@ -81,10 +81,7 @@ class CompareConfig(LaunchpadConfig):
     """Two evaluations, as the launchpad asks for them."""
 
     before: str = Field(
-        description=_(
-            "The first: a configuration (its last evaluation) or the beginning of an evaluation's "
-            "identifier."
-        )
+        description=_("A configuration, or the beginning of an evaluation's identifier.")
     )
     after: str = Field(description=_("The second, which is judged against the first."))
 
@@ -92,7 +89,7 @@ class CompareConfig(LaunchpadConfig):
 class ReasonConfig(LaunchpadConfig):
     """Why, as the launchpad asks for it."""
 
-    reason: str = Field(default="", description=_("Why; it is stored. Required."))
+    reason: str = Field(default="", description=_("Why; it is stored."))
 
     def given_reason(self) -> str:
         """Return the reason that the person gave.
@@ -156,9 +153,7 @@ class RetrieveConfig(LaunchpadConfig):
     question: str = Field(description=_("The question."))
     configuration: str = Field(
         default="",
-        description=_(
-            "Named configuration. By default the promoted one; if there is none, hybrid_windows."
-        ),
+        description=_("Named configuration; by default the promoted one."),
     )
     strategy: str = Field(
         default="",

@@ -75,10 +75,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
             return dg.SkipReason(_("NOTES_SOURCE is empty: there is no source to watch."))
         if not source.exists():
             return dg.SkipReason(
-                _(
-                    "The folder or file of notes {path} does not exist. Check the spelling of the "
-                    "path."
-                ).format(path=source)
+                _("There is no {path}. Check how it is spelt.").format(path=source)
             )
         latest, __, which = (context.cursor or "").partition(" ")
         if context.cursor is None:
@@ -273,10 +270,9 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
             keys = _arrival_months(settings, changed.keys())
         except FileNotFoundError:
             return dg.SkipReason(
-                _(
-                    "The folder of documents {path} does not exist or cannot be read. Check "
-                    "DOCUMENTS_SOURCE."
-                ).format(path=source)
+                _("{path} cannot be read: check the path, the permissions and the disk.").format(
+                    path=source
+                )
             )
         request = dg.RunRequest(
             run_key=f"documents {max(changed.values())}",

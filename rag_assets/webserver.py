@@ -49,9 +49,9 @@ def serve(settings: Settings) -> int:
     if wanted is not None and not becomes_free(wanted, host=host):
         raise InvalidParameterError(
             _(
-                "Port {port} is taken. Choose another one with UI_PORT, or leave UI_PORT empty to "
-                "use a free one."
-            ).format(port=wanted),
+                "Port {port} is taken. Choose another one with {setting}, or leave "
+                "it empty to use a free one."
+            ).format(port=wanted, setting="UI_PORT"),
             port=wanted,
         )
     port = wanted or choose_port(DEFAULT_PORT, host=host)

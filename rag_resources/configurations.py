@@ -106,9 +106,9 @@ class Configurations(dict[str, NamedConfiguration]):
             raise InvalidConfigurationError(headline, [])
         if name not in self:
             known = ", ".join(self)
-            headline = _(
-                "There is no valid configuration named “{name}”. Those that exist are: {known}."
-            ).format(name=name, known=known)
+            headline = _("“{value}” is not one of the options: {expected}").format(
+                value=name, expected=known
+            )
             raise InvalidConfigurationError(headline, list(self.problems))
         return self[name]
 
@@ -187,7 +187,7 @@ def load_configuration(path: Path) -> NamedConfiguration:
     Raises:
         InvalidConfigurationError: The file is invalid; every problem is named.
     """
-    headline = _("The configuration is not valid ({origin}):").format(origin=path)
+    headline = _("{origin} is not valid; nothing was changed:").format(origin=path)
     raw, lines = _read(path, headline=headline)
     problems: list[str] = [*_wrong_names(raw, path, lines)]
     try:

@@ -447,13 +447,7 @@ class Settings(BaseSettings):
         """
         there = next(path for path in (self.rag_home, *self.rag_home.parents) if path.exists())
         if not there.is_dir():
-            raise InvalidParameterError(
-                _(
-                    "{path} (RAG_HOME) cannot be written. Give permission to write, or choose "
-                    "another folder with RAG_HOME."
-                ).format(path=self.rag_home),
-                path=self.rag_home,
-            )
+            raise _unwritable(self.rag_home)
 
     def ensure_home(self) -> Path:
         """Create the state folder.
@@ -469,14 +463,17 @@ class Settings(BaseSettings):
             probe.touch()
             probe.unlink(missing_ok=True)  # Another process may be doing the same.
         except OSError as error:
-            raise InvalidParameterError(
-                _(
-                    "{path} (RAG_HOME) cannot be written. Give permission to write, or choose "
-                    "another folder with RAG_HOME."
-                ).format(path=self.rag_home),
-                path=self.rag_home,
-            ) from error
+            raise _unwritable(self.rag_home) from error
         return self.rag_home
+
+
+def _unwritable(home: Path) -> InvalidParameterError:
+    return InvalidParameterError(
+        _("{path} cannot be written: check the folder, the permissions and the free space.").format(
+            path=f"RAG_HOME={home}"
+        ),
+        path=home,
+    )
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -132,7 +132,7 @@ async def get(request: Request, wanted: GetNote) -> tuple[str, dict[str, Any]]:
 
     note = await anyio.to_thread.run_sync(work)
     if note is None:
-        message = _("There is no note {note_id}.").format(note_id=wanted.id)
+        message = _("“{name}” does not exist.").format(name=wanted.id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     end = min(wanted.end or len(note.content), wanted.start + MOST_CHARS, len(note.content))
     part = {

@@ -48,7 +48,7 @@ FORM_KB = 256
 """Room for the other fields of an upload's form, besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 _STATUSES = {
-    "400": "Invalid request",
+    "400": "Invalid parameters",
     "401": "No valid key",
     "403": "Not allowed with this key",
     "404": "Not there",

@@ -51,7 +51,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 _TITLES: Mapping[HTTPStatus, Text] = {
-    HTTPStatus.BAD_REQUEST: _("Invalid request"),
+    HTTPStatus.BAD_REQUEST: _("Invalid parameters"),
     HTTPStatus.UNAUTHORIZED: _("No valid key"),
     HTTPStatus.FORBIDDEN: _("Not allowed"),
     HTTPStatus.NOT_FOUND: _("Not found"),
@@ -59,9 +59,9 @@ _TITLES: Mapping[HTTPStatus, Text] = {
     HTTPStatus.CONFLICT: _("Conflict with stored data"),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _("Too large"),
     HTTPStatus.TOO_MANY_REQUESTS: _("Too many requests"),
-    HTTPStatus.INTERNAL_SERVER_ERROR: _("Internal error"),
+    HTTPStatus.INTERNAL_SERVER_ERROR: _("Internal server error"),
     HTTPStatus.SERVICE_UNAVAILABLE: _("Service unavailable"),
-    HTTPStatus.GATEWAY_TIMEOUT: _("No answer in time"),
+    HTTPStatus.GATEWAY_TIMEOUT: _("Timed out"),
 }
 """What is wrong in general; a status that only FastAPI answers with keeps its own phrase."""
 

@@ -72,9 +72,9 @@ def free_port(settings: Settings) -> int:
             raise InvalidParameterError(told, pid=program.pid)
     raise InvalidParameterError(
         _(
-            "Port {port} is taken. Choose another one with API_PORT, or leave API_PORT empty to "
-            "use a free one."
-        ).format(port=wanted or 0)
+            "Port {port} is taken. Choose another one with {setting}, or leave "
+            "it empty to use a free one."
+        ).format(port=wanted or 0, setting="API_PORT")
     )
 
 

@@ -72,7 +72,7 @@ class Tenants:
         idle = next((name for name, entry in self._open.items() if not entry.users), None)
         if idle is None:
             raise later(
-                _("Too many clients are active. Please try again in a few seconds."),
+                _("The service is busy. Try again in {seconds} s."),
                 status=HTTPStatus.SERVICE_UNAVAILABLE,
             )
         self._open.pop(idle).closing.close()

@@ -25,7 +25,7 @@ from rag_resources.core.text import storable
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.pool import Connection, Database
-from rag_resources.languages.messages import _, to_stored
+from rag_resources.languages.messages import _, about, to_stored
 from rag_resources.settings import Settings
 from rag_resources.store.answers import (
     delete_old_answers,
@@ -101,8 +101,11 @@ class AnswerLog:
         chosen = _verdict(verdict)
         if len(comment) > MAX_COMMENT_CHARS:
             raise InvalidParameterError(
-                _("The comment has {length} characters; the maximum is {maximum}.").format(
-                    length=len(comment), maximum=MAX_COMMENT_CHARS
+                about(
+                    "comment",
+                    _("has more than {max_length} characters or values").format(
+                        max_length=MAX_COMMENT_CHARS
+                    ),
                 ),
                 field="comment",
             )

@@ -60,10 +60,9 @@ class Tenants:
         """
         if not (name.strip() and name.isprintable() and len(name) <= MAX_TENANT_CHARS):
             raise InvalidParameterError(
-                _(
-                    "The name of the tenant must have between 1 and {maximum} characters, all of "
-                    "them visible."
-                ).format(maximum=MAX_TENANT_CHARS),
+                _("The name must have between 1 and {maximum} visible characters.").format(
+                    maximum=MAX_TENANT_CHARS
+                ),
                 name=name,
             )
         with self.database.transaction() as connection:

@@ -36,10 +36,7 @@ def calibrate(
         typer.Option(
             "--config",
             metavar="NOMBRE",
-            help=_(
-                "Named configuration. By default the promoted one; if there is none, "
-                "hybrid_windows."
-            ),
+            help=_("Named configuration; by default the promoted one."),
         ),
     ] = None,
     tag: Annotated[

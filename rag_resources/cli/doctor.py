@@ -95,7 +95,9 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
         )
         yield Finding("RAG_HOME", GOOD if free >= LEAST_FREE_GB else WARNING, detail)
     else:
-        detail = _("{path} (RAG_HOME) cannot be written.").format(path=home)
+        detail = _(
+            "{path} cannot be written: check the folder, the permissions and the free space."
+        ).format(path=home)
         yield Finding("RAG_HOME", BAD, detail)
 
     def check_address(variable: str, host: str) -> None:
@@ -130,7 +132,13 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
         if path is None:
             continue
         is_read = os.access(path, os.R_OK)
-        told = str(path) if is_read else _("{path} cannot be read.").format(path=path)
+        told = (
+            str(path)
+            if is_read
+            else _("{path} cannot be read: check the path, the permissions and the disk.").format(
+                path=path
+            )
+        )
         yield Finding(name, GOOD if is_read else BAD, told)
     if settings.rag_configurations is None or settings.rag_configurations.is_dir():
         for problem in load_configurations(settings.configuration_folders).problems:

@@ -171,7 +171,7 @@ def review(
         if document and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
             opened.documents.review(document, decision, page=page)
-            conclude(_("Decision stored."), {"decision": decision}, as_json=as_json)
+            conclude(_("Noted."), {"decision": decision}, as_json=as_json)
             return
         waiting = [
             each
@@ -213,9 +213,9 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
                 )
             )
         say(
-            _("{verified} of {passages} passages are at their place in the file.").format(
-                verified=total.verified, passages=total.passages
-            )
+            _(
+                "{verified} of {passages} passages are at their place in the file. {examples}"
+            ).format(verified=total.verified, passages=total.passages)
         )
     if not total.is_enough:
         raise typer.Exit(1)

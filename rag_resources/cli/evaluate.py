@@ -37,7 +37,10 @@ SHOWN_QUESTIONS = 10
 
 def evaluate(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIGURACIÓN", help=_("The named configuration."))
+        str,
+        typer.Argument(
+            metavar="CONFIGURACIÓN", help=_("Named configuration; by default the promoted one.")
+        ),
     ],
     no_store: Annotated[
         bool, typer.Option("--no-store", help=_("Does not store the evaluation."))
@@ -108,7 +111,7 @@ def report(
     """Write the report of the stored evaluations, and say where it is."""
     with application() as opened, working(_("Preparing the report…")):
         where = opened.evaluations.write_report(opened.evaluations.report(), output)
-    conclude(_("Report written to {path}").format(path=where), {"report": where}, as_json=as_json)
+    conclude(_("Written: {path}.").format(path=where), {"report": where}, as_json=as_json)
     if open_it:
         webbrowser.open(where if "://" in where else Path(where).as_uri())
 

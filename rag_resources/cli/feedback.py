@@ -48,7 +48,7 @@ def feedback(
         ),
     ] = None,
     comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXTO", help=_("Why, in your words."))
+        str, typer.Option("--comment", metavar="TEXTO", help=_("Why; it is stored."))
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +60,7 @@ def feedback(
     if as_json:
         write_json(given.to_json())
         return
-    say(_("Noted for the answer {answer_id}.").format(answer_id=str(given.answer_id)[:ID_CHARS]))
+    say(_("Noted.").format(answer_id=str(given.answer_id)[:ID_CHARS]))
 
 
 @command(app, "list", _("The last answers, with what was said of them."))

@@ -174,7 +174,8 @@ def drift(as_json: JsonOption = False) -> None:
 def list_entries(
     category: Category = None,
     tag: Annotated[
-        str | None, typer.Option("--tag", metavar="ETIQUETA", help=_("Only those with this tag."))
+        str | None,
+        typer.Option("--tag", metavar="ETIQUETA", help=_("Only the questions with this tag.")),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -248,7 +249,7 @@ def add(
     fields = _fields(question, notes, answer, category, difficulty, tags, places)
     with application() as opened:
         entry = opened.golden.add(fields, origin="rag golden add")
-    message = _("Question added: {golden_id}").format(golden_id=entry.golden_id)
+    message = _("Question stored: {golden_id}").format(golden_id=entry.golden_id)
     conclude(message, entry.to_json(), as_json=as_json)
 
 
@@ -279,7 +280,7 @@ def update(
     with application() as opened:
         entry = opened.golden.update(golden_id, fields, origin="rag golden update", reason=reason)
         _warn_of_withdrawn(opened.golden)
-    message = _("Question updated: {golden_id}").format(golden_id=entry.golden_id)
+    message = _("Question stored: {golden_id}").format(golden_id=entry.golden_id)
     conclude(message, entry.to_json(), as_json=as_json)
 
 

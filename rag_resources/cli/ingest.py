@@ -38,7 +38,11 @@ def ingest(
     ],
     source_name: Annotated[
         str | None,
-        typer.Option("--source-name", metavar="NOMBRE", help=_("Instead of NOTES_SOURCE_NAME.")),
+        typer.Option(
+            "--source-name",
+            metavar="NOMBRE",
+            help=_("Instead of {setting}.").format(setting="NOTES_SOURCE_NAME"),
+        ),
     ] = None,
     yes: MixesOption = False,
     as_json: JsonOption = False,

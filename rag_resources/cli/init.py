@@ -40,7 +40,7 @@ def init(
         typer.Option("--documents", metavar="CARPETA", help=_("Folder of documents (PDF, DOCX…).")),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help=_("Replaces the files; the former ones are kept."))
+        bool, typer.Option("--force", help=_("Replaces the file; the former one is kept."))
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help=_("Only says what there is; writes no file."))

@@ -14,7 +14,7 @@ app = group("key", _("Keys of the API: create, see and revoke them."))
 
 @command(app, "create", _("Creates a key of this tenant (TENANT) and writes it once only."))
 def create(
-    name: Annotated[str, typer.Argument(metavar="NOMBRE", help=_("What it is for."))],
+    name: Annotated[str, typer.Argument(metavar="NOMBRE", help=_("Why; it is stored."))],
     role: Annotated[
         str,
         typer.Option(
@@ -30,8 +30,8 @@ def create(
 
     if role not in list(ApiRole):
         raise InvalidParameterError(
-            _("There is no role “{role}”: owner, writer, reader or operator.").format(
-                role=shown(role)
+            _("“{value}” is not one of the options: {expected}").format(
+                value=shown(role), expected=", ".join(ApiRole)
             )
         )
     with application() as opened:

@@ -55,7 +55,7 @@ Names = Annotated[
 
 @command(app, "list", _("Lists the notes, the newest first."))
 def list_notes(
-    deleted: Annotated[bool, typer.Option("--deleted", help=_("The deleted ones."))] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help=_("Lists the deleted ones."))] = False,
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -119,7 +119,7 @@ def delete(
         stored = {each.note_id: each for each in found if isinstance(each, StoredNote)}
         for gone in found:
             if not isinstance(gone, StoredNote):
-                note(_("“{name}” was deleted already.").format(name=gone.external_id))
+                note(_("“{name}”: there is nothing to do.").format(name=gone.external_id))
         questions = opened.notes.questions_naming(stored)
         if stored:
             about = [f"{each.external_id}  {each.title}" for each in stored.values()]
@@ -157,7 +157,7 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
             "“{name}” is among the notes again, but it has expired: questions do not find it."
         ),
         Restoration.LIFTED: _("Nothing of “{name}” was kept; now its source may bring it."),
-        Restoration.NOT_DELETED: _("“{name}” is not deleted."),
+        Restoration.NOT_DELETED: _("“{name}”: there is nothing to do."),
     }
     with application() as opened:
         restored = opened.notes.restore(names)

@@ -77,27 +77,19 @@ def _show(outcome: "PromotionOutcome") -> None:
     for name, reason in outcome.refused.items():
         note(_("{name} will not do: {reason}.").format(name=name, reason=reason))
     evaluation = outcome.evaluation
-    template = (
-        _(
-            "{name} goes on serving: Hit_Rate@10 {hit_rate}, MRR {mrr}, p95 {p95} ms (evaluation "
-            "{evaluation_id})."
-        )
-        if outcome.served_already
-        else _(
-            "From now on {name} serves: Hit_Rate@10 {hit_rate}, MRR {mrr}, p95 {p95} ms "
-            "(evaluation {evaluation_id})."
-        )
-    )
     say(
-        template.format(
+        _(
+            "{name} serves: Hit_Rate@10 {hit_rate}, MRR {mrr}, p95 {p95} ms (evaluation "
+            "{evaluation_id}, {evidence})."
+        ).format(
             name=evaluation.configuration,
             hit_rate=told_number(evaluation.hit_rate_at_10, 3),
             mrr=told_number(evaluation.mrr, 3),
             p95=told_number(evaluation.latency_p95_ms, 0),
             evaluation_id=evaluation.evaluation_id,
+            evidence=evidence_in_words(outcome.evidence),
         )
     )
-    say(_("That evaluation is {evidence}.").format(evidence=evidence_in_words(outcome.evidence)))
 
 
 def _as_json(outcome: "PromotionOutcome") -> dict[str, Any]:
@@ -121,7 +113,7 @@ def rollback(
         ),
     ] = None,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="MOTIVO", help=_("Why; it is stored. Required."))
+        str, typer.Option("--reason", metavar="MOTIVO", help=_("Why; it is stored."))
     ] = "",
     as_json: JsonOption = False,
 ) -> None:

@@ -84,9 +84,15 @@ def down(
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help=_("Instead of API_HOST."))] = None,
-    port: Annotated[int | None, typer.Option(help=_("Instead of API_PORT."))] = None,
-    workers: Annotated[int | None, typer.Option(help=_("Instead of API_WORKERS."))] = None,
+    host: Annotated[
+        str | None, typer.Option(help=_("Instead of {setting}.").format(setting="API_HOST"))
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help=_("Instead of {setting}.").format(setting="API_PORT"))
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help=_("Instead of {setting}.").format(setting="API_WORKERS"))
+    ] = None,
 ) -> None:
     """Serve the HTTP API; the options are passed on to its processes by the environment."""
     from rag_resources.api.running import COMMAND, DEFAULT_PORT, check_exposure, free_port

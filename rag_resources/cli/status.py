@@ -185,7 +185,7 @@ def _show_database(
         show_unread(found.unread)
     show_rejected(found.rejections, found.rejected)
     say(serving_in_words(found))
-    columns = (_("Model"), _("State"), _("Chunks with vectors"), _("Windows"), _("Without vectors"))
+    columns = (_("Model"), _("State"), _("Chunks with vectors"), _("windows"), _("Without vectors"))
     rows = [
         (
             model.name,

@@ -107,12 +107,11 @@ def promote(
         if undo:
             opened.tenants.demote(name)
             built: Sequence[str] = ()
-            told = _("Tenant {name} has no indexes of its own any more.").format(name=name)
         else:
             built = opened.tenants.promote(name)
-            told = _("Tenant {name} has vector indexes of its own; {count} were built now.").format(
-                name=name, count=len(built)
-            )
+    told = _("Tenant {name}: vector indexes of its own: {count}.").format(
+        name=name, count=len(built)
+    )
     conclude(told, {"tenant": name, "ownIndexes": not undo, "built": len(built)}, as_json=as_json)
 
 

@@ -32,14 +32,14 @@ _PROBLEMS = (
     (r"Missing command", _("The command is missing.")),
     (
         r"No such command (['\"])(?P<name>.*?)\1\. Did you mean '(?P<known>.*)'\?",
-        _("There is no command “{name}”. Did you mean {known}?"),
+        _("“{name}” does not exist. Did you mean {known}?"),
     ),
-    (r"No such command (['\"])(?P<name>.*?)\1", _("There is no command “{name}”.")),
+    (r"No such command (['\"])(?P<name>.*?)\1", _("“{name}” does not exist.")),
     (
         r"No such option: (?P<name>\S+) \(Possible options: (?P<known>.*)\)",
-        _("There is no option “{name}”. Did you mean {known}?"),
+        _("“{name}” does not exist. Did you mean {known}?"),
     ),
-    (r"No such option: (?P<name>\S+)", _("There is no option “{name}”.")),
+    (r"No such option: (?P<name>\S+)", _("“{name}” does not exist.")),
     (r"Option '(?P<name>.*)' does not take", _("The option “{name}” takes no value.")),
     (r"Option '(?P<name>.*)' requires", _("The option “{name}” needs a value.")),
     (

@@ -62,7 +62,7 @@ def chunk_note(
     Properties: 7, 8, 9, 10, 11, 12.
     """
     if is_blank(content):
-        raise InvalidParameterError(_("The note is blank."), note_id=str(note_id))
+        raise InvalidParameterError(_("The note is empty."), note_id=str(note_id))
     limits = config.limits
     if config.strategy == "structure":
         spans = _by_structure(content, config, counter)

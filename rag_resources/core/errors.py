@@ -231,10 +231,9 @@ def unreadable(path: object, error: OSError | UnicodeDecodeError) -> Text:
     causes = {
         FileNotFoundError: _("There is no {path}. Check how it is spelt."),
         IsADirectoryError: _("{path} is a folder, and a file is needed."),
-        PermissionError: _("You have no permission to read {path}."),
         UnicodeDecodeError: _("{path} is not UTF-8 text. Save it as UTF-8."),
     }
     message = causes.get(
-        type(error), _("{path} cannot be read: check that it exists and that the disk answers.")
+        type(error), _("{path} cannot be read: check the path, the permissions and the disk.")
     )
     return message.format(path=path)

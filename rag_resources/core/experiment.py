@@ -93,7 +93,7 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
     Raises:
         InvalidConfigurationError: It is invalid; every problem is named.
     """
-    headline = _("The experiment {origin} is not valid.").format(origin=origin)
+    headline = _("{origin} is not valid; nothing was changed:").format(origin=origin)
     try:
         experiment = Experiment.model_validate(raw)
     except ValidationError as error:
@@ -154,7 +154,7 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
             made[name] = config
             seen.add(config.config_hash)
     if concerned:
-        headline = _("The experiment {origin} is not valid.").format(origin=experiment.name)
+        headline = _("{origin} is not valid; nothing was changed:").format(origin=experiment.name)
         raise InvalidConfigurationError(headline, _described(concerned))
     return made
 

@@ -33,7 +33,7 @@ MAX_EXCLUDED = 10_000
 def _findable(value: ValueT) -> ValueT:
     """Return a value if a note can have it; refuse others."""
     if isinstance(value, str) and "\0" in value:
-        raise ValueError(_("has the NUL character, which no note can have"))
+        raise ValueError(_("has a character that cannot be stored (NUL or half a character)"))
     return value
 
 

@@ -22,7 +22,7 @@ from rag_resources.core.golden_places import (
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.text import fold_question, is_blank, normalize_query
-from rag_resources.languages.messages import _, joined
+from rag_resources.languages.messages import _, about, joined
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -151,9 +151,7 @@ def parse_golden(
         InvalidGoldenDatasetError: It is invalid; every bad entry is named.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
-    headline = _("The set of questions is not valid ({origin}); nothing was changed:").format(
-        origin=origin
-    )
+    headline = _("{origin} is not valid; nothing was changed:").format(origin=origin)
     if not isinstance(rows, list):
         raise InvalidGoldenDatasetError(
             headline, [_("a list “entries” of questions was expected")], origin=origin
@@ -236,9 +234,9 @@ def _refuse_repeats(
     if first != position:
         reading.add(
             _(
-                "the question is already in entry {first} (capitals, accents and punctuation do "
-                "not count)"
-            ).format(first=first)
+                "the question is already there: {known} (capitals, accents and "
+                "punctuation do not count)"
+            ).format(known=first)
         )
     elif entry.golden_id:
         first = first_seen.setdefault(entry.golden_id, position)
@@ -262,9 +260,7 @@ def _parse_entry(
     return GoldenEntry(
         query=query,
         relevant_note_ids=relevant,
-        expected_answer=_text(
-            row, "expectedAnswer", _("expectedAnswer: the expected answer is missing"), reading
-        ),
+        expected_answer=_text(row, "expectedAnswer", reading),
         category=_category(row, reading),
         difficulty=_difficulty(row, reading),
         tags=_tags(row, reading),
@@ -276,29 +272,31 @@ def _parse_entry(
 
 
 def _query(row: Mapping[str, Any], reading: _Reading) -> str:
-    query = _text(row, "query", _("query: the question is missing"), reading)
+    query = _text(row, "query", reading)
     if len(query) > MAX_QUERY_CHARS:
-        problem = _("The question has {length} characters; the maximum is {maximum}.").format(
-            length=len(query), maximum=MAX_QUERY_CHARS
+        reading.add(
+            about(
+                "query",
+                _("has more than {max_length} characters or values").format(
+                    max_length=MAX_QUERY_CHARS
+                ),
+            )
         )
-        reading.add(f"query: {problem}")
     elif len(normalize_query(query).encode()) > _MAX_KEY_BYTES:
         reading.add(
-            _("query: the question takes more than {maximum} bytes").format(maximum=_MAX_KEY_BYTES)
+            about("query", _("takes more than {maximum} bytes").format(maximum=_MAX_KEY_BYTES))
         )
     return query
 
 
-def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) -> str:
+def _text(row: Mapping[str, Any], name: str, reading: _Reading) -> str:
     value = row.get(name)
     if not isinstance(value, str) or is_blank(value):
-        reading.add(message)
+        reading.add(about(name, _("this field is missing")))
         return ""
     if _UNSTORABLE.search(value):
         reading.add(
-            _("{field}: has a character that cannot be stored (NUL or half a character)").format(
-                field=name
-            )
+            about(name, _("has a character that cannot be stored (NUL or half a character)"))
         )
         return ""
     return value
@@ -315,7 +313,7 @@ def _relevant(
     field_name = next((name for name in present if row[name]), (*present, "relevantNotes")[0])
     names = row.get(field_name)
     if not names:
-        reading.add(_("{field}: at least one relevant note is needed").format(field=field_name))
+        reading.add(about(field_name, _("must not be empty")))
         return ()
     if not isinstance(names, list):
         problem = _("a list was expected, not “{value}”").format(value=shown(names))
@@ -333,13 +331,14 @@ def _relevant(
 def _category(row: Mapping[str, Any], reading: _Reading) -> str:
     value = row.get("category")
     if value is None:
-        reading.add("category: " + _("this field is missing"))
+        reading.add(about("category", _("this field is missing")))
         return ""
     if value not in CATEGORIES:
         known = ", ".join(CATEGORIES)
-        reading.add(
-            _("category: “{value}” is none of {known}").format(value=shown(value), known=known)
+        problem = _("“{value}” is not one of the options: {expected}").format(
+            value=shown(value), expected=known
         )
+        reading.add(about("category", problem))
         return ""
     return str(value)
 
@@ -347,11 +346,13 @@ def _category(row: Mapping[str, Any], reading: _Reading) -> str:
 def _difficulty(row: Mapping[str, Any], reading: _Reading) -> int:
     value = row.get("difficulty")
     if value is None:
-        reading.add("difficulty: " + _("this field is missing"))
+        reading.add(about("difficulty", _("this field is missing")))
         return 0
     if not isinstance(value, int) or isinstance(value, bool) or value not in DIFFICULTIES:
         quoted = f'"{shown(value)}"' if isinstance(value, str) else shown(value)
-        reading.add(_("difficulty: {value} is not an integer from 1 to 5").format(value=quoted))
+        reading.add(
+            about("difficulty", _("{value} is not a whole number from 1 to 5").format(value=quoted))
+        )
         return 0
     return value
 
@@ -361,9 +362,7 @@ def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
         isinstance(tag, str) and not _UNSTORABLE.search(tag) for tag in value
     ):
-        reading.add(
-            _("{field}: invalid value (“{value}”)").format(field="tags", value=shown(value))
-        )
+        reading.add(about("tags", _("invalid value (“{value}”)").format(value=shown(value))))
         return ()
     return tuple(value)
 
@@ -375,7 +374,7 @@ def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
     try:
         return UUID(value)
     except (ValueError, TypeError, AttributeError):  # The last two if it is not a string.
-        reading.add(_("{field}: invalid value (“{value}”)").format(field=name, value=shown(value)))
+        reading.add(about(name, _("invalid value (“{value}”)").format(value=shown(value))))
         return None
 
 
@@ -389,6 +388,6 @@ def _timestamp(row: Mapping[str, Any], name: str, reading: _Reading) -> datetime
     except (ValueError, TypeError, OverflowError):
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        reading.add(_("{field}: invalid value (“{value}”)").format(field=name, value=shown(value)))
+        reading.add(about(name, _("invalid value (“{value}”)").format(value=shown(value))))
         return None
     return parsed

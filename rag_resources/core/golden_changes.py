@@ -186,17 +186,15 @@ def _refuse_taken(wanted: Sequence[GoldenEntry], left: Sequence[GoldenEntry], or
             position,
             entry.query,
             _(
-                "the question is already in the set ({golden_id}; capitals, accents and "
+                "the question is already there: {known} (capitals, accents and "
                 "punctuation do not count)"
-            ).format(golden_id=taken[entry.folded_query]),
+            ).format(known=taken[entry.folded_query]),
         )
         for position, entry in enumerate(wanted, start=1)
         if entry.folded_query in taken
     ]
     if problems:
-        headline = _("The set of questions is not valid ({origin}); nothing was changed:").format(
-            origin=origin
-        )
+        headline = _("{origin} is not valid; nothing was changed:").format(origin=origin)
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)
 
 

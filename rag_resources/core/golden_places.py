@@ -269,7 +269,7 @@ def _text(row: Mapping[str, Any]) -> str | None:
             _("is not an object with “note” and with “text”, or with “start” and “end”")
         )
     if text is not None and is_blank(text):
-        raise _InvalidPlaceError(_("the text is blank"))
+        raise _InvalidPlaceError(_("the text is empty"))
     return text
 
 
@@ -294,9 +294,9 @@ def _only_occurrence(note_id: UUID, text: str, content: str) -> GoldenPlace:
         return GoldenPlace(note_id, starts[0], starts[0] + len(text), text)
     if starts:
         raise _InvalidPlaceError(
-            _(
-                "the text “{text}” is {count} times in the note; say which with “start” and “end”"
-            ).format(text=shown(text), count=len(starts))
+            _("the text “{text}” is there {count} times; say which with “start”").format(
+                text=shown(text), count=len(starts)
+            )
         )
     raise _InvalidPlaceError(_("the text “{text}” is not in the note").format(text=shown(text)))
 
@@ -310,7 +310,7 @@ def _range(note_id: UUID, start: int, end: int, content: str) -> GoldenPlace:
             )
         )
     if is_blank(text):
-        raise _InvalidPlaceError(_("the text is blank"))
+        raise _InvalidPlaceError(_("the text is empty"))
     return GoldenPlace(note_id, start, end, text)
 
 

@@ -13,7 +13,7 @@ import ir_measures
 from ir_measures import RR, P, R, Success, nDCG
 
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
 
 T = TypeVar("T", bound=Hashable)
 
@@ -80,9 +80,7 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
         InvalidParameterError: A question has no relevant note.
     """
     if any(not judged.relevant for judged in rankings.values()):
-        raise InvalidParameterError(
-            _("{field}: at least one relevant note is needed").format(field="relevantNotes")
-        )
+        raise InvalidParameterError(about("relevantNotes", _("must not be empty")))
     qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
     # A question that retrieved nothing still needs a row, or it would be missing from the means.
     run = {

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from rag_resources.core.errors import InvalidConfigurationError, UnwritableTextError
 from rag_resources.core.quoting import shown
 from rag_resources.core.yaml_text import Lines
-from rag_resources.languages.messages import Text, _, joined
+from rag_resources.languages.messages import Text, _, about
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -31,13 +31,13 @@ def validated(model: type[ModelT], raw: Any, origin: str, lines: Lines | None = 
         return model.model_validate(raw)
     except ValidationError as error:
         raise InvalidConfigurationError(
-            _("The configuration is not valid ({origin}):").format(origin=origin),
+            _("{origin} is not valid; nothing was changed:").format(origin=origin),
             describe_problems(error, model, lines),
             origin=origin,
         ) from error
     except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
         raise InvalidConfigurationError(
-            _("The configuration is not valid ({origin}):").format(origin=origin),
+            _("{origin} is not valid; nothing was changed:").format(origin=origin),
             [_("a value has too many levels")],
             origin=origin,
         ) from error
@@ -85,10 +85,10 @@ def check_writable(given: Mapping[str, Any]) -> None:
         name, value = left.pop()
         if isinstance(value, str) and _UNWRITABLE.search(value):
             raise UnwritableTextError(
-                _(
-                    "{field}: the text has a character that cannot be stored (NUL or half a "
-                    "surrogate pair)"
-                ).format(field=shown(name))
+                about(
+                    shown(name),
+                    _("has a character that cannot be stored (NUL or half a character)"),
+                )
             )
         if isinstance(value, Mapping):
             left += [(name, each) for pair in value.items() for each in pair]
@@ -101,7 +101,7 @@ def describe_problem(detail: ErrorDetails, model: type[BaseModel] | None = None)
     # If a key itself is invalid, pydantic adds the step "[key]".
     steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."
-    return joined(": ", (path, _reason(detail, model)))
+    return about(path, _reason(detail, model))
 
 
 def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
@@ -118,9 +118,7 @@ def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
         return unknown_key(known)
     if template:
         return template.format(value=shown(detail["input"]), **context)
-    return _("invalid value: “{value}” ({kind})").format(
-        value=shown(detail["input"]), kind=detail["type"]
-    )
+    return _("invalid value (“{value}”)").format(value=shown(detail["input"]))
 
 
 def unknown_key(known: Collection[str]) -> Text:
@@ -183,10 +181,10 @@ _PROBLEMS: Mapping[str, Text] = {
     "finite_number": _("“{value}” is not a number"),
     "bool_parsing": _("“{value}” is neither true nor false"),
     "bool_type": _("“{value}” is neither true nor false"),
-    "string_type": _("“{value}” is not a text"),
-    "string_unicode": _("“{value}” is not valid Unicode text"),
-    "string_too_long": _("has more than {max_length} characters"),
-    "too_long": _("has more than {max_length} values"),
+    "string_type": _("“{value}” is not a text: put it in quotes"),
+    "string_unicode": _("“{value}” is not a text: put it in quotes"),
+    "string_too_long": _("has more than {max_length} characters or values"),
+    "too_long": _("has more than {max_length} characters or values"),
     "uuid_parsing": _("“{value}” is not an identifier (UUID)"),
     "uuid_type": _("“{value}” is not an identifier (UUID)"),
     "datetime_parsing": _(

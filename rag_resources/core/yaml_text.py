@@ -94,7 +94,9 @@ def problem_of(error: yaml.MarkedYAMLError) -> Text:
     """Say where a text stops being YAML."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    return _("is not valid YAML (line {line}, column {column})").format(line=line, column=column)
+    return _("is not valid {kind} (line {line}, column {column})").format(
+        kind="YAML", line=line, column=column
+    )
 
 
 class Lines:

@@ -92,8 +92,8 @@ def arrive(
                 error,
                 "message",
                 _(
-                    "It cannot be read. Check that it exists, is no broken link, and that there "
-                    "is permission to read."
+                    "It cannot be read. Check that it exists, is no broken link, and "
+                    "that there is permission to read."
                 ),
             )
             report.rejected.append(RejectedRecord(each.address, reason))

@@ -180,7 +180,7 @@ def _read_into(
 def _silence(items: Sequence[Page | PageFailure]) -> str:
     """Return why a document without text has none, unless the notices of its pages say so."""
     said = any(isinstance(item, PageFailure) or item.text.strip() or item.notices for item in items)
-    return "" if said else _("The file has no text.")
+    return "" if said else _("The file is empty.")
 
 
 def _difference(

@@ -50,10 +50,9 @@ def folder_files(
     except (OSError, ValueError) as error:
         path = printable(str(folder))
         raise InvalidSourceError(
-            _(
-                "The folder of documents {path} does not exist or cannot be read. Check "
-                "DOCUMENTS_SOURCE."
-            ).format(path=path),
+            _("{path} cannot be read: check the path, the permissions and the disk.").format(
+                path=path
+            ),
             path=path,
         ) from error
     return (
@@ -131,8 +130,8 @@ def unreadable(name: str) -> RejectedRecord:
     return RejectedRecord(
         printable(name),
         _(
-            "It cannot be read. Check that it exists, is no broken link, and that there is "
-            "permission to read."
+            "It cannot be read. Check that it exists, is no broken link, and "
+            "that there is permission to read."
         ),
     )
 

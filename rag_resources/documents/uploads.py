@@ -24,7 +24,7 @@ from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.files import Files
-from rag_resources.languages.messages import _, joined
+from rag_resources.languages.messages import _, about, joined
 from rag_resources.store.document_files import (
     ArrivedFile,
     DeletedDocument,
@@ -201,10 +201,13 @@ def _moment(key: str, value: Any) -> str:
     moment = parse_timestamp(value) if isinstance(value, str) else None
     if moment is None:
         raise InvalidSourceError(
-            _(
-                "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
-                "2025-03-14T18:30:00+01:00."
-            ).format(field=key, value=shown(value))
+            about(
+                key,
+                _(
+                    "“{value}” is not a date; write it like this: 2025-03-14 or "
+                    "2025-03-14T18:30:00+01:00"
+                ).format(value=shown(value)),
+            )
         )
     return moment.isoformat()
 

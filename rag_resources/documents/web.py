@@ -157,7 +157,7 @@ def _problem(url: str) -> str:
     except (httpx.InvalidURL, ValueError):
         return _("“{url}” is no valid address").format(url=shown(url))
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        return _("“{url}” is no http or https address").format(url=without_credentials(url))
+        return _("“{url}” is no valid address").format(url=without_credentials(url))
     return ""
 
 

@@ -50,7 +50,9 @@ def load_experiment(path: Path) -> Experiment:
     Raises:
         InvalidConfigurationError: The file cannot be read or is invalid; all problems are named.
     """
-    raw = read_yaml(path, headline=_("The experiment {origin} is not valid.").format(origin=path))
+    raw = read_yaml(
+        path, headline=_("{origin} is not valid; nothing was changed:").format(origin=path)
+    )
     return parse_experiment(raw, origin=str(path))
 
 

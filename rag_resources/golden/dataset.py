@@ -285,9 +285,9 @@ class Golden:
         for other in others:
             if entry.folded_query == other.folded_query or entry.golden_id == other.golden_id:
                 repeated = _(
-                    "the question is already in the set ({golden_id}; capitals, accents and "
+                    "the question is already there: {known} (capitals, accents and "
                     "punctuation do not count)"
-                ).format(golden_id=other.golden_id)
+                ).format(known=other.golden_id)
                 raise InvalidGoldenDatasetError(
                     _("The question is not valid; nothing was changed:"), [repeated]
                 )

@@ -163,10 +163,9 @@ def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Fou
     if len(found) == 1:
         return found[0]
     if found:
-        return _(
-            "the text “{text}” is {count} times on the page; say which with “start”, its position "
-            "on the page"
-        ).format(text=shown(text), count=len(found))
+        return _("the text “{text}” is there {count} times; say which with “start”").format(
+            text=shown(text), count=len(found)
+        )
     return _("the text “{text}” is not on page {page} of “{document}”").format(
         text=shown(text), page=page, document=shown(document)
     )

@@ -305,9 +305,7 @@ def load_rows(path: Path) -> Any:
         raise InvalidSourceError(unreadable(path, error)) from error
     except ValueError as error:  # pandas' and pyarrow's errors of a broken file are of this kind
         raise InvalidGoldenDatasetError(
-            _("The set of questions is not valid ({origin}); nothing was changed:").format(
-                origin=path
-            ),
+            _("{origin} is not valid; nothing was changed:").format(origin=path),
             [_("is not a valid table: {reason}").format(reason=error)],
         ) from error
     return entries_of_frame(frame)
@@ -328,12 +326,10 @@ def load_json(path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidGoldenDatasetError(
-            _("The set of questions is not valid ({origin}); nothing was changed:").format(
-                origin=path
-            ),
+            _("{origin} is not valid; nothing was changed:").format(origin=path),
             [
-                _("is not valid JSON (line {line}, column {column})").format(
-                    line=getattr(error, "lineno", 1), column=getattr(error, "colno", 1)
+                _("is not valid {kind} (line {line}, column {column})").format(
+                    kind="JSON", line=getattr(error, "lineno", 1), column=getattr(error, "colno", 1)
                 )
             ],
         ) from error

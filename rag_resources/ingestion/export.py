@@ -27,7 +27,7 @@ from rag_resources.files import PRIVATE, set_aside, write_atomically
 from rag_resources.ingestion.records import storable_fields
 from rag_resources.ingestion.row_files import load_object, opened
 from rag_resources.ingestion.source_file import InvalidRecordError
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
 from rag_resources.store.tombstones import Deletion
 
 HEADER = b'{"export": {"version": 1}}\n'
@@ -235,9 +235,7 @@ def _parsed(line: str, number: int) -> tuple[str, _Row]:
 
 def _not_exported(name: str, value: Any) -> InvalidRecordError:
     return InvalidRecordError(
-        _("{field}: “{value}” is not what a file of “rag notes export” has there.").format(
-            field=name, value=shown(value)
-        ),
+        about(name, _("invalid value (“{value}”)").format(value=shown(value))),
         field=name,
     )
 

@@ -29,7 +29,7 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     too_large,
 )
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
 
 
 def folded_name(name: str) -> str:
@@ -120,7 +120,7 @@ def build_note(
     body, payloads = _without_payloads(_content(own_content))
     reading = read(body if _MARKED.search(body) else "")
     if is_blank(body):
-        raise InvalidRecordError(_("{field}: the content is blank.").format(field="content"))
+        raise InvalidRecordError(about("content", _("must not be empty")))
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
     created_at = _moment(values, CREATED_AT_FIELDS, stated_date)
     expires_at = _moment(values, EXPIRES_AT_FIELDS, _exactly)
@@ -152,9 +152,7 @@ def storable_fields(fields: Mapping[Any, Any]) -> dict[str, Any]:
         except (TypeError, ValueError, RecursionError) as error:
             name = shown(str(key)) if isinstance(key, str) else "…"
             raise InvalidRecordError(
-                _("{field}: a value of type {value} cannot be stored.").format(
-                    field=name, value=type(value).__name__
-                ),
+                about(name, _("invalid value (“{value}”)").format(value=type(value).__name__)),
                 field=name,
             ) from error
     return values
@@ -202,26 +200,20 @@ def title_of_file(name: str) -> str:
     return " ".join((words if " " in stem else _JOINTS.sub(" ", words)).split())
 
 
-def _invalid_field(message: str, field: str, value: object) -> InvalidRecordError:
+def _invalid_field(problem: str, field: str, value: object) -> InvalidRecordError:
     return InvalidRecordError(
-        message.format(field=field, value=shown(value)), field=field, value=value
+        about(field, problem.format(value=shown(value))), field=field, value=value
     )
 
 
 def _content(values: dict[str, Any]) -> str:
     field, value = _take_content(values)
     if value is None:
-        raise InvalidRecordError(
-            _("content: the content is missing; put it in one of these fields: {known}.").format(
-                known=", ".join(CONTENT_FIELDS)
-            )
-        )
+        raise InvalidRecordError(about(" / ".join(CONTENT_FIELDS), _("this field is missing")))
     if not isinstance(value, str):
-        raise _invalid_field(_("{field}: must be a text, not “{value}”."), field, value)
+        raise _invalid_field(_("“{value}” is not a text: put it in quotes"), field, value)
     if is_blank(value):
-        raise InvalidRecordError(
-            _("{field}: the content is blank.").format(field=field), field=field
-        )
+        raise InvalidRecordError(about(field, _("must not be empty")), field=field)
     if len(value) * 4 > MAX_NOTE_BYTES and len(value.encode()) > MAX_NOTE_BYTES:
         raise too_large()
     return value
@@ -260,16 +252,14 @@ def _external_id(values: dict[str, Any], default_id: str) -> str:
         field, value = "id", default_id
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _invalid_field(
-            _("{field}: must be a text or an integer, not “{value}”. Put it in quotes."),
+            _("“{value}” is not a text: put it in quotes"),
             field,
             value,
         )
     external_id = str(value).strip() or default_id
     if len(external_id.encode()) > MAX_ID_BYTES:
         raise InvalidRecordError(
-            _("{field}: the identifier takes more than {maximum} bytes.").format(
-                field=field, maximum=MAX_ID_BYTES
-            ),
+            about(field, _("takes more than {maximum} bytes").format(maximum=MAX_ID_BYTES)),
             field=field,
         )
     return external_id
@@ -285,8 +275,8 @@ def _moment(
     if moment is None:
         raise _invalid_field(
             _(
-                "{field}: “{value}” is not a date. Write it like this: 2025-03-14 or "
-                "2025-03-14T18:30:00+01:00."
+                "“{value}” is not a date; write it like this: 2025-03-14 or "
+                "2025-03-14T18:30:00+01:00"
             ),
             field,
             value,
@@ -305,7 +295,7 @@ def _title(values: dict[str, Any], reading: Reading, default: str) -> str:
         headings = (reading.rendered(own.start, own.end) for own in spans)
         value = next(filter(None, headings), default)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _invalid_field(_("{field}: must be a text, not “{value}”."), field, value)
+        raise _invalid_field(_("“{value}” is not a text: put it in quotes"), field, value)
     return " ".join(str(value).split())
 
 
@@ -316,7 +306,7 @@ def _labels(values: dict[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
     items = re.split("[,;]", value) if isinstance(value, str) else value
     if not isinstance(items, list):
         raise _invalid_field(
-            _("{field}: must be a list of texts or a text with commas, not “{value}”."),
+            _("a list was expected, not “{value}”"),
             field,
             value,
         )
@@ -324,13 +314,13 @@ def _labels(values: dict[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
     for item in items:
         if isinstance(item, bool | list | dict):
             raise _invalid_field(
-                _("{field}: must be a list of texts or a text with commas, not “{value}”."),
+                _("a list was expected, not “{value}”"),
                 field,
                 item,
             )
         tag = "" if item is None else str(item).strip().removeprefix("#").strip("[]")
         if not _fits(tag):
-            raise _invalid_field(_("{field}: the tag “{value}” is too long."), field, tag)
+            raise _invalid_field(_("the tag “{value}” is too long"), field, tag)
         if tag:
             tags[tag] = None
     return tuple(tags)

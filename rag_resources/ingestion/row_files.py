@@ -67,7 +67,9 @@ def load_object(line: str, number: int) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:  # Too deep, or a number that is too long.
         column = getattr(error, "colno", 1)
         raise InvalidRecordError(
-            _("is not valid JSON (line {line}, column {column})").format(line=number, column=column)
+            _("is not valid {kind} (line {line}, column {column})").format(
+                kind="JSON", line=number, column=column
+            )
         ) from error
     if not isinstance(value, dict):
         raise InvalidRecordError(

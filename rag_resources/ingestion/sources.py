@@ -81,15 +81,12 @@ def iter_source(path: Path) -> Iterator[NoteRecord | RejectedRecord]:
             return _without_duplicates(_read_file(path, path.name))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _invalid_source(
-            _("The folder or file of notes {path} does not exist. Check the spelling of the path."),
+            _("There is no {path}. Check how it is spelt."),
             path,
         ) from error
     except (OSError, ValueError) as error:
         raise _invalid_source(
-            _(
-                "{path} cannot be read. Check the path and give permission to read, and to enter "
-                "if it is a folder."
-            ),
+            _("{path} cannot be read: check the path, the permissions and the disk."),
             path,
         ) from error
     raise _invalid_source(

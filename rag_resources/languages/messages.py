@@ -86,6 +86,11 @@ def joined(separator: str, texts: Iterable[str]) -> Text:
     return Text(separator.join(items), "", {"separator": separator, "items": items})
 
 
+def about(field: str, problem: str) -> Text:
+    """Say what is wrong with a field, as every list of problems does."""
+    return joined(": ", (field, problem))
+
+
 def render(said: str, language: str) -> str:
     """Render a text in a language; if it lacks the sentence, in the operators'.
 

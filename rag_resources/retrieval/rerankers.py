@@ -39,7 +39,7 @@ def build_reranker(
             )
         return LanguageModelReranker(language_model, batch_size)
     raise InvalidConfigurationError(
-        _("The configuration is not valid ({origin}):").format(origin="reranking.method"),
+        _("{origin} is not valid; nothing was changed:").format(origin="reranking.method"),
         [
             _("“{value}” is not one of the options: {expected}").format(
                 value=name, expected=", ".join(KNOWN_RERANKERS)

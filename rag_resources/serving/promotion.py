@@ -394,9 +394,11 @@ def _candidates(
                 "to compare with. The candidates are: {known}."
             )
             if exists
-            else _("There is no candidate called “{name}”. The candidates are: {known}.")
+            else _("“{value}” is not one of the options: {expected}")
         )
-        raise InvalidConfigurationError(template.format(name=name, known=known), [])
+        raise InvalidConfigurationError(
+            template.format(name=name, value=name, known=known, expected=known), []
+        )
     return named
 
 

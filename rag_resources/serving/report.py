@@ -219,7 +219,7 @@ def _configurations(report: EvaluationReport) -> ReportTable:
         [item.evaluation for item in items],
         report.gate,
         {item.evaluation.evaluation_id: item.gates.evidence for item in items},
-        title=_("The last evaluation of each configuration, the best first."),
+        title=_("Last evaluation of each configuration"),
     )
     return replace(
         table,

@@ -53,9 +53,9 @@ class Keys:
         Raises:
             InvalidParameterError: The name is blank, too long or cannot be stored.
         """
-        if not name.strip() or len(name) > _MAX_NAME_CHARS or "\0" in name:
+        if not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME_CHARS):
             raise InvalidParameterError(
-                _("The name of the key must have between 1 and {maximum} characters.").format(
+                _("The name must have between 1 and {maximum} visible characters.").format(
                     maximum=_MAX_NAME_CHARS
                 ),
                 name=name,
@@ -90,10 +90,7 @@ class Keys:
         with self.database.transaction() as connection:
             if not queries().revoke_api_key(connection, id=key_id):
                 raise InvalidParameterError(
-                    _(
-                        "There is no valid key with the identifier {key_id}. rag key list shows "
-                        "them."
-                    ).format(key_id=shown(key_id))
+                    _("“{name}” does not exist.").format(name=shown(key_id))
                 )
 
     def find(self, key_id: str) -> StoredKey | None:

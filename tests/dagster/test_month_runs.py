@@ -150,9 +150,9 @@ def test_a_source_that_is_gone_fails_the_run_in_words(
     monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes / "no-existe"))
     result = project.run(NOTES, months=MONTHS)
     assert not result.success
-    reason = _(
-        "The folder or file of notes {path} does not exist. Check the spelling of the path."
-    ).format(path=project.corpus.notes / "no-existe")
+    reason = _("There is no {path}. Check how it is spelt.").format(
+        path=project.corpus.notes / "no-existe"
+    )
     assert failure_texts(result) == reason
     with pytest.raises(RagError) as told:
         main_job.Runs(load_settings(), project.instance).require(result)

@@ -169,9 +169,9 @@ def test_a_source_that_is_gone_or_not_set_is_skipped(
     project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(project.corpus.notes)
-    assert new_notes.tick() == _(
-        "The folder or file of notes {path} does not exist. Check the spelling of the path."
-    ).format(path=project.corpus.notes)
+    assert new_notes.tick() == _("There is no {path}. Check how it is spelt.").format(
+        path=project.corpus.notes
+    )
     monkeypatch.setenv("NOTES_SOURCE", "")
     assert new_notes.tick() == _("NOTES_SOURCE is empty: there is no source to watch.")
 

@@ -17,7 +17,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.deletion import delete_notes
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import isolate
@@ -170,7 +170,7 @@ def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
         ),
         (
             {"answer_id": asked.answer_id, "verdict": "up", "comment": "a" * 2_001},
-            _("The comment has {length} characters; the maximum is {maximum}."),
+            about("comment", _("has more than {max_length} characters or values")),
         ),
     ):
         with pytest.raises(InvalidParameterError) as error:

@@ -170,11 +170,11 @@ def test_a_restored_note_is_found_as_before_at_once(rag: Rag) -> None:
 
 
 def test_deleting_and_restoring_twice_says_so(rag: Rag) -> None:
-    assert rag("notes", "restore", "gata").out == "«gata» no está borrada.\n"
+    assert rag("notes", "restore", "gata").out == "«gata»: no hay nada que hacer.\n"
     rag("notes", "delete", "gata", "gata", "--yes")
     again = rag("notes", "delete", "gata", "--yes")
     assert again.code == 0
-    assert "«gata» ya estaba borrada." in again.err
+    assert "«gata»: no hay nada que hacer." in again.err
     assert "Notas borradas: 0." in again.out
     assert rag("notes", "restore", "gata", "gata").code == 0
     assert len(names(rag)) == 3

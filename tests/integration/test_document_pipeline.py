@@ -234,7 +234,7 @@ def test_one_bad_file_costs_no_other_and_says_why(stand: Stand) -> None:
     assert len(stand.details("largo.txt").pages) == 3
     stand.corpus.index(SMALL)
     assert stand.find("largo.txt").status == stand.find("blanco.md").status == "partial"
-    assert "no tiene texto" in stand.details("blanco.md").failures[0].reason
+    assert "está vacío" in stand.details("blanco.md").failures[0].reason
     assert stand.run()[1].documents == 0  # A failure is not tried again for nothing.
 
 

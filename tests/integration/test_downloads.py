@@ -163,7 +163,7 @@ def test_a_redirect_to_a_private_address_is_refused(
     urls = map(web.url, ("/a.txt", "/file.txt", "/loop.txt"))
     first, second, third = fetch(tmp_path, *urls, allow_private=False)
     assert "lleva a 169.254.169.254" in reason(first)
-    assert "no es una dirección http" in reason(second)
+    assert "no es una dirección válida" in reason(second)
     assert "redirige demasiadas veces" in reason(third)
 
 

@@ -326,7 +326,7 @@ def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str
             assert sent.value.ok
             expect(thumb).to_have_attribute("aria-pressed", "true")
         expect(whole.locator(".down")).to_have_attribute("aria-pressed", "false")
-        expect(page.locator("#status")).to_have_text(_("Noted. Thank you."))
+        expect(page.locator("#status")).to_have_text(_("Noted."))
         kept = sent.value.json()
         assert (kept["citation"], kept["verdict"]) == (1, "down")
 

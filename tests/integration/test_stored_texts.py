@@ -29,7 +29,7 @@ def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) ->
     )
     evaluation = store_evaluation(database, "una", [Asked(1, [note], [], error=reason)])
     with database.transaction() as connection:
-        record_failure(connection, Failure("chunk", note, _("The note is blank.")))
+        record_failure(connection, Failure("chunk", note, _("The note is empty.")))
         asked = evaluated_questions(connection, [evaluation])[evaluation]
     error = asked[UUID(int=1)].error
     assert isinstance(error, Text)
@@ -37,9 +37,9 @@ def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) ->
     assert render(error, "en") == (
         "There is no time left for this part of the search.; has more than 3 values"
     )
-    assert failures(database) == [_("The note is blank.")]
+    assert failures(database) == [_("The note is empty.")]
     (row,) = corpus.fetch("SELECT error FROM indexing_failures")
-    assert row[0] == {"message": "The note is blank.", "values": {}}
+    assert row[0] == {"message": "The note is empty.", "values": {}}
 
 
 def test_what_postgresql_cannot_store_stops_no_failure_from_being_kept(database: Database) -> None:

@@ -79,10 +79,7 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
     assert len(built) == 4
     assert done.json["ownIndexes"] is True
     assert rag("tenant", "promote", "ana").out == (
-        _("Tenant {name} has vector indexes of its own; {count} were built now.").format(
-            name="ana", count=0
-        )
-        + "\n"
+        _("Tenant {name}: vector indexes of its own: {count}.").format(name="ana", count=0) + "\n"
     )
     reader = corpus.database.as_(Access.READER)
     with reader.transaction() as connection:

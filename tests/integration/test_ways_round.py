@@ -178,7 +178,7 @@ def measure_only(product: Product) -> None:
 
 
 STALE = "su última evaluación está obsoleta"
-UNKNOWN = "No hay ninguna configuración candidata llamada"
+UNKNOWN = "no es una de las opciones"
 NEVER = "aún no se ha evaluado"
 WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
     "golden questions swapped": (lambda p: p.corpus.ask_for(range(1, ASKED + 1)), STALE),

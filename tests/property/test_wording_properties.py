@@ -49,7 +49,7 @@ def fingerprint(note: Note, entries: Any, hits: Mapping[UUID, bool]) -> str:
     )
 
 
-SENTENCE = "“{value}” is not a text"
+SENTENCE = "“{value}” is not a text: put it in quotes"
 
 
 @given(

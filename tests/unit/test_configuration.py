@@ -28,7 +28,7 @@ SEMANTIC, FULLTEXT = RetrieverName.SEMANTIC, RetrieverName.FULLTEXT
 def problems_of(raw: Any) -> list[str]:
     with pytest.raises(InvalidConfigurationError) as caught:
         parse_retrieval(raw, origin="mala.yaml")
-    assert caught.value.message.startswith("La configuración no es válida (mala.yaml):\n  - ")
+    assert caught.value.message.startswith("mala.yaml no es válido; no se ha cambiado nada:\n  - ")
     assert caught.value.context == {"origin": "mala.yaml"}
     assert isinstance(caught.value, InvalidInputError)
     return caught.value.problems

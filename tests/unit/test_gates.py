@@ -124,5 +124,5 @@ def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
     gates = Gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
     assert checks(gates)["no_regression"].description == _(
-        "There is no other evaluation, that of what serves, to compare with."
+        "There is no other evaluation to compare with."
     )

@@ -53,7 +53,7 @@ def parse(raw: Any) -> list[GoldenEntry]:
 def problems_of(raw: Any) -> list[str]:
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         parse(raw)
-    assert "(oro.json); no se ha cambiado nada:" in caught.value.message
+    assert "oro.json no es válido; no se ha cambiado nada:" in caught.value.message
     assert caught.value.context == {"origin": "oro.json"}
     return caught.value.problems
 
@@ -102,8 +102,8 @@ def test_every_part_of_a_place_counts_in_the_hash_but_not_their_order() -> None:
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("x" * 2_001, "query: La pregunta tiene 2001 caracteres; el máximo es 2000."),
-        ("😀" * 651, "query: la pregunta ocupa más de 2600 bytes"),
+        ("x" * 2_001, "query: tiene más de 2000 caracteres o valores"),
+        ("😀" * 651, "query: ocupa más de 2600 bytes"),
     ],
 )
 def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason: str) -> None:
@@ -113,14 +113,14 @@ def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason
 def test_every_bad_field_of_every_entry_is_named() -> None:
     found = problems_of([{}, 7, ROW, ROW | {"difficulty": 0, "query": "¿CUÁNDO  SALIMOS?"}])
     assert found == [
-        "entrada 1: query: falta la pregunta",
-        "entrada 1: relevantNotes: hace falta al menos una nota relevante",
-        "entrada 1: expectedAnswer: falta la respuesta esperada",
+        "entrada 1: query: falta este campo",
+        "entrada 1: relevantNotes: no puede estar vacío",
+        "entrada 1: expectedAnswer: falta este campo",
         "entrada 1: category: falta este campo",
         "entrada 1: difficulty: falta este campo",
         "entrada 2: no es un objeto JSON",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
-        "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3 (mayúsculas, "
+        "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está: 3 (mayúsculas, "
         "acentos y puntuación no cuentan)",
     ]
 
@@ -130,7 +130,7 @@ def test_questions_that_differ_in_accents_capitals_and_punctuation_only_are_repe
     query: str,
 ) -> None:
     (found,) = problems_of([ROW, ROW | {"query": query, "id": None}])
-    assert "la pregunta ya está en la entrada 1" in found
+    assert "la pregunta ya está: 1" in found
 
 
 def test_the_hash_ignores_order_answers_tags_and_spelling() -> None:

@@ -55,7 +55,7 @@ def test_a_text_that_stands_once_is_enough_and_offsets_count_characters() -> Non
         ({"note": None, "text": "415 €"}, "la nota «null» no es una de las notas relevantes"),
         ({"note": "bomba", "text": " \n"}, "el texto está en blanco"),
         ({"note": "bomba", "start": 25, "end": 27}, "el texto está en blanco"),
-        ({"note": "bomba", "text": "690 €"}, "el texto «690 €» está 2 veces en la nota"),
+        ({"note": "bomba", "text": "690 €"}, "el texto «690 €» está 2 veces"),
         ({"note": "bomba", "text": "LA BOMBA"}, "el texto «LA BOMBA» no está en la nota"),
         ({"note": "bomba", "start": 60, "end": 65}, "de 60 a 65 no es un tramo de la nota"),
         ({"note": "bomba", "start": 24, "end": 19}, "de 24 a 19 no es un tramo de la nota"),

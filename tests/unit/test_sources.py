@@ -187,14 +187,14 @@ class TestMarkdown:
                 ),
                 "línea 8",
             ),
-            ("id: [1]", "id: debe ser un texto"),
-            ("id: " + "ñ" * 600, "id: el identificador ocupa más de 1024 bytes"),
-            ("title: [1]", "title: debe ser un texto, no «['1']»"),
-            ("tags: {a: 1}", "tags: debe ser una lista"),
+            ("id: [1]", "id: «['1']» no es un texto"),
+            ("id: " + "ñ" * 600, "id: ocupa más de 1024 bytes"),
+            ("title: [1]", "title: «['1']» no es un texto"),
+            ("tags: {a: 1}", "tags: se esperaba una lista"),
             ("tags: " + "x" * 600, "tags: la etiqueta"),
             ("created_at: ayer", "created_at: «ayer» no es una fecha"),
             ("created_at: 2025-02-30", "created_at: «2025-02-30» no es una fecha"),
-            ('a: "\\ud800"', "a: no se puede guardar un valor"),
+            ('a: "\\ud800"', "a: valor no válido"),
         ],
     )
     def test_bad_front_matter_is_rejected(
@@ -207,7 +207,7 @@ class TestMarkdown:
     @pytest.mark.parametrize("content", ["", "\n", " \t\r\n \n", "---\nid: a\n---\n  \n", "\0\0"])
     def test_a_blank_note_is_rejected(self, tmp_path: Path, content: str) -> None:
         found = rejection(write(tmp_path / "blanca.md", content))
-        assert found == RejectedRecord("blanca.md", "content: el contenido está en blanco.")
+        assert found == RejectedRecord("blanca.md", "content: no puede estar vacío")
 
     def test_nul_characters_are_removed(self, tmp_path: Path) -> None:
         text = '---\nid: "a\\0b"\nother: "\\0"\n---\nho\0la\x01\0'
@@ -403,15 +403,15 @@ class TestJsonl:
         reasons = {
             2: "línea 2, columna 21",
             3: "no es un objeto JSON",
-            4: "content: falta el contenido",
-            5: "text: el contenido está en blanco",
-            6: "text: debe ser un texto, no «5»",
+            4: "falta este campo",
+            5: "text: no puede estar vacío",
+            6: "text: «5» no es un texto",
             7: "línea 7, columna",
-            8: "text: no se puede guardar",
-            9: "meta: no se puede guardar",
+            8: "text: valor no válido",
+            9: "meta: valor no válido",
             10: "created_at: «1741977000» no es una fecha",
-            11: "id: debe ser un texto o un número entero, no «true»",
-            12: "id: debe ser un texto o un número entero, no «1.5»",
+            11: "id: «true» no es un texto",
+            12: "id: «1.5» no es un texto",
             13: "id: «a» ya está en n.jsonl:1",
             14: "línea 14",
             15: "línea 15",
@@ -549,7 +549,7 @@ class TestInvalidSources:
     @pytest.mark.parametrize("name", ["no-existe", "nota.md/dentro", "n\0ul"])
     def test_a_missing_path(self, tmp_path: Path, name: str) -> None:
         write(tmp_path / "nota.md", "x")
-        with pytest.raises(InvalidSourceError, match=r"Comprueba"):
+        with pytest.raises(InvalidSourceError, match=r"no se puede leer|Comprueba"):
             iter_source(tmp_path / name)
 
     def test_a_file_of_another_kind(self, tmp_path: Path) -> None:
@@ -570,7 +570,7 @@ class TestInvalidSources:
     @staticmethod
     def check_no_permission(path: Path) -> None:
         for name in ("carpeta", "nota.md", "carpeta/nota.md"):
-            with pytest.raises(InvalidSourceError, match="permiso de lectura"):
+            with pytest.raises(InvalidSourceError, match="no se puede leer"):
                 iter_source(path / name)
         assert set(rejections(path)) == {"carpeta", "nota.md"}
 

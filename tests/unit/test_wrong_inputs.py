@@ -122,8 +122,8 @@ CSVS: list[tuple[str | bytes, str, list[str]]] = [
     ("id,content\n1\n", "x.csv:2", ["1 campos", "2"]),
     ("id,content\n1,a,b\n", "x.csv:2", ["3 campos", "2"]),
     ('id,content\n1,"a\n', "x.csv:2", ["comillas"]),
-    ("id,content\n1,\n", "x.csv:2", ["content", "falta el contenido"]),
-    ("id,content\n1,   \n", "x.csv:2", ["content", "en blanco"]),
+    ("id,content\n1,\n", "x.csv:2", ["content", "falta este campo"]),
+    ("id,content\n1,   \n", "x.csv:2", ["content", "vacío"]),
     ("id,content,fecha\n1,a,ayer\n", "x.csv:2", ["fecha", "«ayer»", "2025-03-14"]),
     ("id,content,created_at\n1,a,2025-02-30\n", "x.csv:2", ["created_at", "2025-02-30"]),
     ("id,content,created_at\n1,a,1741900000\n", "x.csv:2", ["created_at", "1741900000"]),
@@ -163,7 +163,7 @@ GOLDENS: list[tuple[Any, list[str]]] = [
     ([{**GOOD, "query": ""}], ["entrada 1", "query"]),
     ([{**GOOD, "query": 7}], ["entrada 1", "query"]),
     ([{**GOOD, "query": "x" * 5000}], ["entrada 1", "query"]),
-    ([{**GOOD, "relevantNotes": []}], ["relevantNotes", "al menos una"]),
+    ([{**GOOD, "relevantNotes": []}], ["relevantNotes", "vacío"]),
     ([{**GOOD, "relevantNotes": "n"}], ["relevantNotes", "n"]),
     ([{**GOOD, "relevantNotes": ["otra"]}], ["«otra»", "no existe"]),
     ([{**GOOD, "expectedAnswer": " "}], ["expectedAnswer"]),
@@ -175,7 +175,7 @@ GOLDENS: list[tuple[Any, list[str]]] = [
     ([{**GOOD, "difficulty": True}], ["difficulty", "de 1 a 5"]),
     ([{**GOOD, "tags": "a"}], ["tags"]),
     ([{**GOOD, "id": "x"}], ["id", "«x»"]),
-    ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "entrada 1", "acentos"]),
+    ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "ya está: 1", "acentos"]),
     ([{**GOOD, "places": [{"note": "n", "text": "no está"}]}], ["places[0]", "no está"]),
 ]
 

@@ -59,6 +59,6 @@ def test_an_alias_that_doubles_without_end_is_named_by_its_line() -> None:
 def test_what_is_no_yaml_is_named_with_its_place() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:
         load_yaml("a:\n  b: 1\n c: 2\n")
-    assert problem_of(caught.value) == _("is not valid YAML (line {line}, column {column})").format(
-        line=3, column=2
-    )
+    assert problem_of(caught.value) == _(
+        "is not valid {kind} (line {line}, column {column})"
+    ).format(line=3, column=2)

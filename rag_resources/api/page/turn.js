@@ -36,7 +36,7 @@ export class Turn {
     this.sent = performance.now();
     const id = `turn-${++turns}`;
     this.answer = make("p", { className: "answer", "aria-live": "polite", "aria-busy": "true" });
-    this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), _("Searching your notes…"));
+    this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), _("Searching…"));
     this.stop = make("button", { type: "button", className: "plain stop", onclick: () => this.controller.abort() }, _("Stop"));
     this.state.append(this.stop);
     this.below = make("div", { className: "below-answer" });
@@ -53,7 +53,7 @@ export class Turn {
   }
 
   async run() {
-    announce(_("Searching your notes…"));
+    announce(_("Searching…"));
     const body = { query: this.question, language: "auto", conversation: this.conversation, ignored: this.ignored };
     if (this.filters) body.filters = this.filters;
     try {
@@ -155,7 +155,7 @@ export class Turn {
         return;
       }
       for (const each of group.children) each.setAttribute("aria-pressed", String(each === button));
-      announce(_("Noted. Thank you."));
+      announce(_("Noted."));
     };
     for (const verdict of ["up", "down"]) {
       const label = labels[verdict];

@@ -22,7 +22,7 @@ from rag_resources.core.errors import RagError
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import count_tokens
-from rag_resources.languages.messages import _, render
+from rag_resources.languages.messages import _, about, render
 
 router = APIRouter(tags=["openai"])
 
@@ -224,7 +224,7 @@ def _model(name: str) -> dict[str, Any]:
 
 def _check_model(name: str, known: Sequence[str]) -> None:
     if name not in known:
-        problem = _("model: there is no model “{model}”; there are: {known}").format(
-            model=shown(name), known=", ".join(known)
+        problem = _("“{value}” is not one of the options: {expected}").format(
+            value=shown(name), expected=", ".join(known)
         )
-        raise ProblemError(HTTPStatus.NOT_FOUND, INVALID, [problem])
+        raise ProblemError(HTTPStatus.NOT_FOUND, INVALID, [about("model", problem)])

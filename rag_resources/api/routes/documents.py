@@ -21,7 +21,7 @@ from rag_resources.core.places import Box
 from rag_resources.core.quoting import shown
 from rag_resources.core.validation import check_writable
 from rag_resources.documents.uploads import check_upload
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
 from rag_resources.settings import Settings
 from rag_resources.store.document_list import DocumentSummary
 
@@ -162,7 +162,7 @@ def _parsed(metadata: str) -> Any:
     try:
         return json.loads(metadata) if metadata.strip() else None
     except (ValueError, RecursionError):
-        raise InvalidSourceError(_("metadata: must be a JSON object")) from None
+        raise InvalidSourceError(about("metadata", _("must be a JSON object"))) from None
 
 
 def _json(document: DocumentSummary) -> dict[str, Any]:
@@ -172,9 +172,7 @@ def _json(document: DocumentSummary) -> dict[str, Any]:
 def _found(documents: Documents, document_id: UUID) -> DocumentSummary:
     found = documents.find_by_id(document_id)
     if found is None:
-        message = _("There is no document with the identifier {document_id}.").format(
-            document_id=document_id
-        )
+        message = _("“{name}” does not exist.").format(name=document_id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     return found
 

@@ -69,9 +69,7 @@ def show(
         asked = app.evaluation_requests.find(evaluation_id)
         made = asked and asked.evaluation_id and app.evaluations.find(asked.evaluation_id)
     if asked is None:
-        message = _("There is no evaluation with the identifier {evaluation_id}.").format(
-            evaluation_id=evaluation_id
-        )
+        message = _("“{name}” does not exist.").format(name=evaluation_id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     return RequestedEvaluation(**asked.model_dump(), evaluation=_row(made) if made else None)
 

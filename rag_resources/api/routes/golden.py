@@ -102,7 +102,7 @@ def _found(golden: Golden, golden_id: UUID) -> GoldenEntry:
             return entry
     raise ProblemError(
         HTTPStatus.NOT_FOUND,
-        _("There is no question with the identifier {golden_id}.").format(golden_id=golden_id),
+        _("“{name}” does not exist.").format(name=golden_id),
     )
 
 

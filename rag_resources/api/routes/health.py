@@ -26,7 +26,7 @@ async def readyz(request: Request) -> JSONResponse:
     """Say whether questions can be answered: the models are loaded and the database answers."""
     if not request.app.state.warm.is_set():
         raise later(
-            _("The service is starting. Please try again in a few seconds."),
+            _("The service is busy. Try again in {seconds} s."),
             status=HTTPStatus.SERVICE_UNAVAILABLE,
         )
     if not request.app.state.has_database.is_set():

@@ -106,8 +106,8 @@ async def _call(
     if params.name not in TOOLS:
         known = ", ".join(TOOLS)
         return _failed(
-            _("There is no tool “{name}”; those there are: {known}").format(
-                name=shown(params.name), known=known
+            _("“{value}” is not one of the options: {expected}").format(
+                value=shown(params.name), expected=known
             )
         )
     arguments, answer, __ = TOOLS[params.name]

@@ -21,7 +21,7 @@ def show(request: Request, caller: Reader, note_id: UUID) -> OpenNote:
     with request.app.state.tenants.of(caller.tenant) as app:
         found = app.notes.open(note_id)
     if found is None:
-        message = _("There is no note {note_id}.").format(note_id=note_id)
+        message = _("“{name}” does not exist.").format(name=note_id)
         raise ProblemError(HTTPStatus.NOT_FOUND, message)
     note: OpenNote = found
     return note
