@@ -24,7 +24,6 @@ from rag_resources.languages.messages import _
 from rag_resources.prompts import prompt
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
-from rag_resources.providers.server_models import parsed
 
 CALL_MS = 60_000.0
 """Longest wait for a language model; long, because no user waits for an evaluation."""
@@ -183,6 +182,8 @@ class LanguageModelAnswerer:
                     yield cited
         (ending,) = endings
         if not ending.is_cut:
+            from rag_resources.providers.server_models import parsed  # loads httpx
+
             parsed(reader.text, shape, model=self._model.name)
         on_end(Writing(ending, dropped))
 

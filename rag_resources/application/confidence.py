@@ -8,8 +8,6 @@ import psycopg
 import structlog
 from pydantic import ValidationError
 
-from rag_resources.answers.answerers import QuotationAnswerer
-from rag_resources.answers.citing import passages_of
 from rag_resources.core.calibration import Calibrated
 from rag_resources.core.confidence import (
     OF_ANSWERS,
@@ -182,6 +180,9 @@ class Confidences:
                     "calibrate” repeats it)"
                 ).format()
             )
+        from rag_resources.answers.answerers import QuotationAnswerer
+        from rag_resources.answers.citing import passages_of
+
         signals = answer_signals(
             query,
             response.results,

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -15,12 +16,6 @@ from rag_resources.core.evidence import Evidence
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.languages.messages import Text
-from rag_resources.serving.promotion import (
-    PromotionOutcome,
-    needing_evaluation,
-    promote_best,
-)
-from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withdraw
 from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
 from rag_resources.store.contents import count_contents
@@ -32,6 +27,10 @@ from rag_resources.store.promotions import (
     settled_until,
 )
 from rag_resources.store.vector_indexes import index_model_that_serves
+
+if TYPE_CHECKING:  # A question only reads what serves.
+    from rag_resources.serving.promotion import PromotionOutcome
+    from rag_resources.serving.rollback import Withdrawal
 
 OVERTAKEN_PAUSES_S = (5.0, 15.0, 30.0)
 """How long a promotion waits before it tries again, after something was indexed meanwhile."""
@@ -110,7 +109,7 @@ class ServingConfiguration:
         *,
         name: str | None,
         run_id: str | None,
-    ) -> PromotionOutcome:
+    ) -> "PromotionOutcome":
         """Promote a candidate, by default the best one, and make sure its vector index exists.
 
         Candidates without a current evaluation are evaluated again first. So is the serving
@@ -120,6 +119,8 @@ class ServingConfiguration:
         Raises:
             RagError: See `promote_best` and `evaluate`.
         """
+        from rag_resources.serving.promotion import promote_best
+
         again: list[NamedConfiguration] = []
         for pause_s in (*OVERTAKEN_PAUSES_S, None):
             again += self._evaluate_again(configurations, name, run_id)
@@ -149,6 +150,8 @@ class ServingConfiguration:
     ) -> list[NamedConfiguration]:
         """Evaluate what a promotion may not decide on as it is, and return it."""
         gate, settings = self.settings.gate, self.settings.search
+        from rag_resources.serving.promotion import needing_evaluation
+
         again = needing_evaluation(
             self.database, configurations, gate=gate, settings=settings, name=name
         )
@@ -158,12 +161,14 @@ class ServingConfiguration:
 
     def withdraw(
         self, name: str, *, reason: str, run_id: str | None, config_hash: str | None = None
-    ) -> Withdrawal:
+    ) -> "Withdrawal":
         """Let the previous configuration serve again.
 
         Raises:
             RagError: See `serving.rollback.withdraw`.
         """
+        from rag_resources.serving.rollback import withdraw
+
         return withdraw(self.database, name, reason=reason, run_id=run_id, config_hash=config_hash)
 
     def roll_back_to_notes(
@@ -174,6 +179,8 @@ class ServingConfiguration:
         Raises:
             RagError: See `serving.rollback.roll_back_to_notes`.
         """
+        from rag_resources.serving.rollback import roll_back_to_notes
+
         return roll_back_to_notes(
             self.database, baseline, reason=reason, run_id=run_id, accept_missing=accept_missing
         )

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from rag_resources.answers.language_model import (
-    AnswerOptions,
-)
 from rag_resources.application.chosen import Chosen, Switch
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import (
@@ -33,7 +30,6 @@ from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.locate import open_database, open_reads
 from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
-from rag_resources.evaluation.judging import Judging, build_judging
 from rag_resources.languages.messages import Text, _
 from rag_resources.providers.cache import EMBEDDINGS, Cache, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
@@ -60,6 +56,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
     from rag_resources.application.tenants import Tenants
+    from rag_resources.evaluation.judging import Judging
     from rag_resources.golden.dataset import Golden
 
 _log = structlog.get_logger()
@@ -219,7 +216,7 @@ class Application:
         """The language model, one per process; None if none is configured."""
         return build_language_model(self.settings.llm_model, self.settings.servers)
 
-    def judging(self, judge: str | None = None) -> Judging | None:
+    def judging(self, judge: str | None = None) -> "Judging | None":
         """Build the answerer and judge of an evaluation; None for retrieval only.
 
         Args:
@@ -229,6 +226,9 @@ class Application:
             InvalidParameterError: No judge has this name, or it needs a missing language model.
             ModelMissingError: The embedded judge's model is not installed.
         """
+        from rag_resources.answers.language_model import AnswerOptions
+        from rag_resources.evaluation.judging import build_judging
+
         return build_judging(
             self.settings.judge if judge is None else judge,
             embedder=self.embedder,

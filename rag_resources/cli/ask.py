@@ -75,7 +75,7 @@ def ask(
     )
     with application() as app:
         page = _Page(at_once=sys.stdout.isatty() and not as_json)
-        arguments = search.arguments(app.notes) | {
+        arguments = search.arguments(app) | {
             "conversation": _turns(app, after),
             "ignored": tuple(ignored or ()),
         }

@@ -68,7 +68,7 @@ def retrieve(
         strategy=strategy,
     )
     with application() as app, working(_("Searching…")):
-        answered = app.retrieve(search.question, **search.arguments(app.notes))
+        answered = app.retrieve(search.question, **search.arguments(app))
     response = answered.response.reworded(told)
     if as_json:
         write_json(answered.origin_to_json() | response.to_json())

@@ -14,7 +14,7 @@ from rag_resources.core.errors import InvalidFiltersError, InvalidParameterError
 from rag_resources.languages.messages import Text, _, joined
 
 if TYPE_CHECKING:
-    from rag_resources.application.notes import Notes
+    from rag_resources.application import Application
     from rag_resources.core.filters import RetrievalFilters
 
 QuestionArgument = Annotated[str, typer.Argument(metavar="PREGUNTA", help=_("The question."))]
@@ -69,24 +69,24 @@ class Search:
     options: dict[str, Any]
     filters: Sequence[str]
 
-    def arguments(self, stored: "Notes") -> dict[str, Any]:
+    def arguments(self, app: "Application") -> dict[str, Any]:
         """Return the other arguments of `Application.retrieve`.
 
         Args:
-            stored: Where notes are looked up by their names.
+            app: Where notes are looked up by their names.
 
         Raises:
             InvalidInputError: One of the notes does not exist, was deleted, or has a name that
                 several have.
         """
-        filters = filters_of(self.filters, lambda name: _present(stored, name))
+        filters = filters_of(self.filters, lambda name: _present(app, name))
         return {**self.options, "filters": filters}
 
 
-def _present(stored: "Notes", name: str) -> str:
+def _present(app: "Application", name: str) -> str:
     from rag_resources.store.notes import StoredNote
 
-    found = stored.find(name)
+    found = app.notes.find(name)
     if isinstance(found, StoredNote):
         return str(found.note_id)
     raise InvalidParameterError(

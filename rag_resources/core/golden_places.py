@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from rapidfuzz import fuzz
-
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 from rag_resources.languages.messages import _
@@ -134,6 +132,8 @@ def _most_similar(place: GoldenPlace, content: str) -> LocatedPlace:
     # With a shorter content the search would look for the content in the text instead.
     if len(content) < len(place.text):
         return lost
+    from rapidfuzz import fuzz  # loads slowly
+
     found = fuzz.partial_ratio_alignment(place.text, content, score_cutoff=100 * MIN_SIMILARITY)
     if found is None or found.dest_start == found.dest_end:
         return lost

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-import ir_measures
-from ir_measures import RR, P, R, Success, nDCG
-
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.languages.messages import _, about
 
@@ -25,13 +22,13 @@ SERVED = "served_hit_rate"
 """The share of questions with a relevant note among the `top_k.final` results of a user."""
 
 _MEASURES = {
-    **{f"hit_rate_at_{cutoff}": Success @ cutoff for cutoff in CUTOFFS},
-    **{f"precision_at_{cutoff}": P @ cutoff for cutoff in CUTOFFS},
-    **{f"recall_at_{cutoff}": R @ cutoff for cutoff in CUTOFFS},
-    "mrr": RR @ DEPTH,
-    "ndcg_at_10": nDCG @ DEPTH,
+    **{f"hit_rate_at_{cutoff}": f"Success@{cutoff}" for cutoff in CUTOFFS},
+    **{f"precision_at_{cutoff}": f"P@{cutoff}" for cutoff in CUTOFFS},
+    **{f"recall_at_{cutoff}": f"R@{cutoff}" for cutoff in CUTOFFS},
+    "mrr": f"RR@{DEPTH}",
+    "ndcg_at_10": f"nDCG@{DEPTH}",
 }
-_NAMES = {measure: name for name, measure in _MEASURES.items()}
+"""The measures of `ir-measures`, by our names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,8 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
     Raises:
         InvalidParameterError: A question has no relevant note.
     """
+    import ir_measures  # loads slowly
+
     if any(not judged.relevant for judged in rankings.values()):
         raise InvalidParameterError(about("relevantNotes", _("must not be empty")))
     qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
@@ -88,8 +87,9 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
         for key, judged in rankings.items()
     }
     values: dict[str, dict[str, float]] = {key: dict.fromkeys(_MEASURES, 0.0) for key in rankings}
-    for metric in ir_measures.iter_calc(list(_MEASURES.values()), qrels, run):
-        values[metric.query_id][_NAMES[metric.measure]] = float(metric.value)
+    names = {ir_measures.parse_measure(measure): name for name, measure in _MEASURES.items()}
+    for metric in ir_measures.iter_calc(list(names), qrels, run):
+        values[metric.query_id][names[metric.measure]] = float(metric.value)
     return values
 
 

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from yoyo import get_backend, read_migrations
 
 from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailableError
 from rag_resources.database.faults import database_fault, first_line
@@ -193,6 +192,8 @@ def _wait_for_turn(connection: Connection) -> None:
 
 
 def _apply_missing(dsn: str, schema: Schema) -> list[str]:
+    from yoyo import get_backend, read_migrations  # loads slowly
+
     # Passed as parameters, so that every form of URL that libpq accepts works.
     uri = "postgresql+psycopg:///?" + urlencode(conninfo_to_dict(dsn))
     with get_backend(uri) as backend:

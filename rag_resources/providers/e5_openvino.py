@@ -107,14 +107,15 @@ class OpenVinoEncoder:
 
 
 def _openvino() -> Any:
-    """Import OpenVINO without its telemetry, which would tell Google Analytics of every import.
+    """Import OpenVINO without its tools, which load slowly.
 
-    If that package cannot be imported, OpenVINO uses a stand-in of its own, which sends nothing.
+    They convert models, and tell Google Analytics of every import. OpenVINO does without them if
+    they cannot be imported.
 
     Raises:
         ModelMissingError: OpenVINO has no package for this platform (macOS on Intel).
     """
-    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    sys.modules.setdefault("openvino.tools", None)  # type: ignore[arg-type]
     try:
         import openvino
     except ImportError as error:

@@ -1,4 +1,7 @@
-"""The models that the product knows, and one shared object for each."""
+"""The models that the product knows, and one shared object for each.
+
+Clients and models are imported when one is built: they load slowly.
+"""
 
 from functools import cache
 
@@ -13,9 +16,6 @@ from rag_resources.core.model_names import (
 from rag_resources.core.servers import Servers
 from rag_resources.languages.messages import _
 from rag_resources.providers.embedded_e5 import E5Embedder
-from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.ollama import DEFAULT_HOST, OllamaChat, OllamaEmbedder
-from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Prefixes
 
 _BY_SHORT_NAME = {
@@ -60,6 +60,8 @@ def _embedded(name: str) -> Embedder:
     if name == "e5_small":
         return E5Embedder()
     if name == "use_multilingual":
+        from rag_resources.providers.embedded_use import USEEmbedder
+
         return USEEmbedder()
     raise InvalidParameterError(
         _("Unknown embedding model: “{name}”. Available models: {known}").format(
@@ -73,7 +75,11 @@ def _embedded(name: str) -> Embedder:
 def _embedder_of_server(provider: str, model: str, servers: Servers) -> Embedder:
     prefixes = Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
     if provider == "ollama":
+        from rag_resources.providers.ollama import DEFAULT_HOST, OllamaEmbedder
+
         return OllamaEmbedder(model, host=servers.ollama_host or DEFAULT_HOST, prefixes=prefixes)
+    from rag_resources.providers.openai import OpenAIEmbedder
+
     return OpenAIEmbedder(
         model,
         base_url=_openai_address(servers),
@@ -111,7 +117,11 @@ def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> L
 @cache
 def _language_model(provider: str, model: str, servers: Servers) -> LanguageModel:
     if provider == "ollama":
+        from rag_resources.providers.ollama import DEFAULT_HOST, OllamaChat
+
         return OllamaChat(model, host=servers.ollama_host or DEFAULT_HOST)
+    from rag_resources.providers.openai import OpenAIChat
+
     return OpenAIChat(model, base_url=_openai_address(servers), api_key=servers.openai_api_key)
 
 

@@ -6,7 +6,6 @@ The recipe is in docs/extending.md.
 from rag_resources.core.errors import InvalidConfigurationError, ProviderError
 from rag_resources.languages.messages import _
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
-from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.rerank_sentences import SentenceReranker
 
 KNOWN_RERANKERS = ("sentences", "llm")
@@ -37,6 +36,8 @@ def build_reranker(
                     "reranking.method: sentences."
                 )
             )
+        from rag_resources.retrieval.rerank_llm import LanguageModelReranker
+
         return LanguageModelReranker(language_model, batch_size)
     raise InvalidConfigurationError(
         _("{origin} is not valid; nothing was changed:").format(origin="reranking.method"),
