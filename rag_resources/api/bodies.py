@@ -191,6 +191,25 @@ class FeedbackBody(Body):
     comment: str = ""
 
 
+class NoteChanges(Body):
+    """Fields of a note's metadata to change; null takes one away."""
+
+    metadata: dict[str, Any]
+
+
+class DocumentChanges(NoteChanges):
+    """The title of a document, and fields of its metadata, to change."""
+
+    title: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    metadata: dict[str, Any] = {}
+
+
+class DeletedAddress(Body):
+    """The address that a deleted document had, as its `address` said."""
+
+    address: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
 class EvaluationBody(Body):
     """What to measure: a configuration by its name; by default the one that serves."""
 

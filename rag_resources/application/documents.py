@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.configuration import canonical_hash
@@ -25,7 +26,7 @@ from rag_resources.documents.extracting import (
 from rag_resources.documents.folder import FoundFile, folder_files
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.uploads import SOURCE as UPLOADS
-from rag_resources.documents.uploads import Upload, register
+from rag_resources.documents.uploads import Upload, describe, register
 from rag_resources.documents.verification import (
     Verified,
     picture_of_page,
@@ -278,6 +279,14 @@ class Documents:
         """Return the pages, failures and readings of a document."""
         with self.database.transaction() as connection:
             return read_details(connection, document.document_id)
+
+    def describe(
+        self, document_id: UUID, *, title: str | None, changes: Mapping[str, Any]
+    ) -> DocumentSummary | None:
+        """Change title and metadata of an uploaded document; see `documents.uploads.describe`."""
+        tenant = self.settings.tenant
+        with self.database.transaction() as connection:
+            return describe(connection, document_id, tenant=tenant, title=title, changes=changes)
 
     def delete(self, document: DocumentSummary, *, reason: str = "") -> int:
         """Delete a document with everything that has its text; return the number of its notes."""

@@ -5,8 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+from psycopg.types.json import Jsonb
 
 from rag_resources.core.frames import note_frame
 from rag_resources.core.types import (
@@ -17,6 +19,7 @@ from rag_resources.core.types import (
 )
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
+from rag_resources.documents.uploads import checked_changes
 from rag_resources.indexing.purge import DELETED_GRACE_DAYS, PurgeReport, purge
 from rag_resources.ingestion.content_source import (
     ContentSource,
@@ -192,6 +195,19 @@ class Notes:
         with self.database.transaction() as connection:
             row = queries().open_note(connection, note_id=note_id, tenant=self.settings.tenant)
         return OpenNote.model_validate(row) if row else None
+
+    def edit(self, note_id: UUID, changes: Mapping[str, Any]) -> bool:
+        """Change metadata of a note, whatever its source says later; None takes a field away.
+
+        Returns:
+            False if there is no such note, or it is a section, whose metadata are its document's.
+        """
+        edits = Jsonb(checked_changes(changes))
+        with self.database.transaction() as connection:
+            done = queries().edit_note_metadata(
+                connection, note_id=note_id, tenant=self.settings.tenant, edits=edits
+            )
+        return bool(done)
 
     def origins(self, note_ids: Sequence[UUID]) -> Mapping[UUID, NoteOrigin]:
         """Return where notes come from, by note."""

@@ -5,11 +5,15 @@ import io
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID, uuid4, uuid5
+
+from psycopg.types.json import Jsonb
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
@@ -20,18 +24,21 @@ from rag_resources.core.errors import (
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, parse_timestamp
 from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.files import Files
 from rag_resources.languages.messages import _, about, joined
 from rag_resources.store.document_files import (
+    Arrival,
     ArrivedFile,
     DeletedDocument,
     find_upload,
     lock_documents,
     register_file,
 )
+from rag_resources.store.document_list import DocumentSummary, fetch_summary
 from rag_resources.store.tenants import upload_lifetime_hours
 
 SOURCE = "uploads"
@@ -49,6 +56,7 @@ class Upload:
     Attributes:
         upload_id: The same for a repeated request with the same idempotency key.
         name: The file's name, without folders.
+        is_titled: Whether the client gave the title; else it is made of the name.
     """
 
     upload_id: UUID
@@ -60,6 +68,7 @@ class Upload:
     file_sha256: bytes
     file_bytes: int
     received_at: datetime
+    is_titled: bool
 
     @property
     def address(self) -> str:
@@ -111,6 +120,7 @@ def check_upload(
         file_sha256=hashlib.sha256(content).digest(),
         file_bytes=len(content),
         received_at=datetime.now(UTC),
+        is_titled=bool(title.strip()),
     )
 
 
@@ -150,9 +160,63 @@ def register(database: Database, files: Files, upload: Upload, content: bytes) -
             )
         registered = register_file(connection, _expiring(connection, upload, arrived), **own)
         if isinstance(registered, DeletedDocument):
-            raise ConflictError(why_left_out(registered))
+            remedy = _(
+                'To let it in again, send {{"address": "{address}"}} to POST '
+                "/v1/documents/restore first."
+            ).format(address=registered.address)
+            raise ConflictError(joined(" ", (why_left_out(registered), remedy)))
         files.write(name, content)
+        if before is None and registered.arrival is Arrival.KNOWN:
+            with suppress(ConflictError):  # One of a folder is described there.
+                describe(
+                    connection,
+                    registered.document_id,
+                    tenant=upload.tenant,
+                    title=upload.title if upload.is_titled else None,
+                    changes=upload.metadata,
+                )
         return registered.document_id
+
+
+def describe(
+    connection: Connection,
+    document_id: UUID,
+    *,
+    tenant: str,
+    title: str | None = None,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+) -> DocumentSummary | None:
+    """Change the title and metadata of an uploaded document; None if there is no such document.
+
+    Args:
+        connection: In a transaction.
+        document_id: The document.
+        tenant: The owner.
+        title: None leaves it as it is.
+        changes: Fields of the metadata; None takes one away.
+
+    Raises:
+        InvalidSourceError: The metadata are not valid.
+        ConflictError: It is of a source that would change them back.
+    """
+    found = fetch_summary(connection, document_id, tenant=tenant)
+    if found is None:
+        return None
+    others = sorted({own["source"] for own in found.addresses} - {SOURCE})
+    if others:
+        raise ConflictError(
+            _(
+                "The title and metadata are those of its source, “{source}”: change them there."
+            ).format(source=others[0])
+        )
+    edited = {**found.metadata, **checked_changes(changes)}
+    queries().update_document_metadata(
+        connection,
+        document_id=document_id,
+        title=title or found.title,
+        metadata=Jsonb({key: value for key, value in edited.items() if value is not None}),
+    )
+    return fetch_summary(connection, document_id, tenant=tenant)
 
 
 def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> ArrivedFile:
@@ -189,6 +253,16 @@ def checked_metadata(values: Any) -> dict[str, Any]:
         if (value := plain.pop(name, None)) is not None:
             plain["expiresAt"] = _moment(name, value)
     return plain
+
+
+def checked_changes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes of metadata, checked; those that are None take a field away.
+
+    Raises:
+        InvalidSourceError: As for `checked_metadata`.
+    """
+    kept = {key: value for key, value in values.items() if value is not None}
+    return dict.fromkeys(map(str, values.keys() - kept.keys())) | checked_metadata(kept)
 
 
 def has_expired(metadata: Mapping[str, Any]) -> bool:

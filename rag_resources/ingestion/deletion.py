@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
 
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import ConflictError, InvalidParameterError
 from rag_resources.core.golden_places import could_name_a_note
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Connection, Database
@@ -92,8 +92,8 @@ def restore_notes(database: Database, names: Sequence[str], *, tenant: str) -> l
         tenant: The owner.
 
     Raises:
-        InvalidParameterError: A name is unknown or ambiguous, or there is another version of a
-            note by now; nothing changed.
+        InvalidParameterError: A name is unknown or ambiguous; nothing changed.
+        ConflictError: There is another version of a note by now; nothing changed.
     """
     with database.transaction() as connection:
         lock_deletions(connection)
@@ -116,7 +116,7 @@ def _restore(connection: Connection, name: str, *, tenant: str) -> Restored:
         or (note.source, note.external_id) == (tombstone.source, tombstone.external_id)
         for note in notes
     ):
-        raise InvalidParameterError(
+        raise ConflictError(
             _(
                 "The note “{name}” is there again, with another content; nothing was changed. "
                 "This command does not bring the deleted version back: write its text into the "

@@ -275,6 +275,8 @@ ADD COLUMN IF NOT EXISTS chunking_hash text,
 ADD COLUMN document_id uuid,
 ADD COLUMN section_index integer CHECK (section_index >= 0),
 ADD COLUMN heading_path text[] NOT NULL DEFAULT '{}',
+-- Metadata that a person changed, which its source does not change back.
+ADD COLUMN edited jsonb NOT NULL DEFAULT '{}',
 ADD CONSTRAINT notes_section_check CHECK ((document_id IS NULL) = (section_index IS NULL)),
 ADD CONSTRAINT notes_tenant_key UNIQUE (tenant_id, id),
 ADD CONSTRAINT notes_document_id_fkey FOREIGN KEY (tenant_id, document_id)
@@ -295,6 +297,13 @@ CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at 
 
 -- What a document's notes are read and deleted by.
 CREATE UNIQUE INDEX notes_document_idx ON notes (document_id, section_index) WHERE document_id IS NOT NULL;
+
+-- The metadata that a source states, with those a person changed: null takes a field away.
+CREATE FUNCTION with_edits(stated jsonb, edits jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+    SELECT coalesce(jsonb_object_agg(f.key, f.value), '{}') FROM jsonb_each($1 || $2) AS f
+    WHERE f.value <> 'null' OR NOT $2 ? f.key
+);
 
 -- A note whose content, title or tags changed must be chunked again, whoever changed it.
 CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$

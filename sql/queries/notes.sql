@@ -42,18 +42,20 @@ FROM
 ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
-        title = excluded.title, content = excluded.content, tags = excluded.tags, metadata = excluded.metadata,
+        title = excluded.title, content = excluded.content, tags = excluded.tags,
+        metadata = with_edits(excluded.metadata, n.edited),
         created_at = CASE
             WHEN excluded.metadata ->> 'createdAtOrigin' = 'file_modified' THEN n.created_at ELSE excluded.created_at
         END,
         expires_at = CASE
-            WHEN n.metadata ->> 'expiresAt' IS DISTINCT FROM excluded.metadata ->> 'expiresAt' THEN excluded.expires_at
+            WHEN n.metadata ->> 'expiresAt' IS DISTINCT FROM with_edits(excluded.metadata, n.edited) ->> 'expiresAt'
+                THEN (with_edits(excluded.metadata, n.edited) ->> 'expiresAt')::timestamptz
             ELSE n.expires_at
         END,
         updated_at = now()
     WHERE
     (n.title, n.content, n.tags, n.metadata)
-    IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, excluded.metadata)
+    IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, with_edits(excluded.metadata, n.edited))
     OR (
         n.created_at <> excluded.created_at
         AND excluded.metadata ->> 'createdAtOrigin' IS DISTINCT FROM 'file_modified'
@@ -285,6 +287,24 @@ SELECT
     n.tags, n.metadata, encode(n.content_sha256, 'hex') AS content_sha256, n.document_id, n.heading_path AS headings
 FROM notes AS n
 WHERE n.id = :note_id AND n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now());
+
+-- name: edit_note_metadata$
+-- Change metadata of a note for good; null takes a field away. Not of a section, whose metadata are its document's.
+-- params:  note_id uuid, tenant text, edits jsonb (an object)
+-- returns: bool, whether it was changed
+-- index:   notes_pkey
+WITH changed AS (
+    UPDATE notes AS n
+    SET
+        metadata = with_edits(n.metadata, :edits), edited = n.edited || :edits, updated_at = now(),
+        expires_at = CASE
+            WHEN :edits::jsonb ? 'expiresAt' THEN (:edits::jsonb ->> 'expiresAt')::timestamptz ELSE n.expires_at
+        END
+    WHERE n.id = :note_id AND n.tenant_id = :tenant AND n.document_id IS NULL
+    RETURNING n.id
+)
+
+SELECT count(*) > 0 AS done FROM changed;
 
 -- name: list_note_origins
 -- Where notes come from.

@@ -1,18 +1,21 @@
 """The HTTP contract that was specified: each request of it, and the fields of its answer."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from rag_resources.core.retrievers import VectorKind
+from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.providers.registry import build_embedder
 from rag_resources.store.models import register_model
-from rag_resources.store.notes import note_id
+from rag_resources.store.notes import note_id, upsert_notes
 from tests.api_server import ApiServer, serving
 from tests.corpus import ALWAYS
 from tests.integration.test_api import COST, QUESTION, problem, url  # noqa: F401 - a fixture
@@ -227,3 +230,38 @@ def test_a_document_is_taken_in(api: ApiServer) -> None:
     assert answer.status_code == HTTPStatus.ACCEPTED
     assert answer.json()["id"]
     assert answer.json()["stages"]
+
+
+def test_metadata_of_a_note_change_and_it_is_deleted_and_restored(
+    api: ApiServer,
+    url: str,  # noqa: F811
+) -> None:
+    """What a person changed, its source does not change back."""
+    path = f"/v1/notes/{NOTE}"
+    before = api.client.get(path).json()
+    edits = {"estado": "pagado", "expiresAt": "2999-01-01", "nada": None}
+    edited = api.client.patch(path, json={"metadata": edits})
+    assert edited.status_code == HTTPStatus.OK, edited.text
+    kept = {**before["metadata"], "estado": "pagado", "expiresAt": "2999-01-01T00:00:00+00:00"}
+    assert edited.json()["metadata"] == kept
+    with Database(url) as database, database.transaction() as connection:
+        record = NoteRecord(
+            external_id="furgo",
+            content=before["content"],
+            created_at=datetime.fromisoformat(before["createdAt"]),
+            title=before["title"],
+            metadata={"de": "su fuente", "estado": "pendiente"},
+        )
+        upsert_notes(connection, [record], tenant="default", source="notes")
+    assert api.client.get(path).json()["metadata"] == {
+        "de": "su fuente",
+        "estado": "pagado",
+        "expiresAt": "2999-01-01T00:00:00+00:00",
+    }
+    assert api.client.delete(path).status_code == HTTPStatus.NO_CONTENT
+    assert api.client.delete(path).status_code == HTTPStatus.NOT_FOUND
+    restored = api.client.post(f"{path}/restore")
+    assert restored.status_code == HTTPStatus.OK
+    assert restored.json()["content"] == before["content"]
+    assert restored.json()["metadata"]["estado"] == "pagado"
+    assert api.client.post(f"/v1/notes/{uuid4()}/restore").status_code == HTTPStatus.NOT_FOUND

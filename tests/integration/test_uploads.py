@@ -149,6 +149,41 @@ def test_an_upload_is_read_and_deleted(
     again = post(api, keys["writer"], PLAN)
     assert again.status_code == HTTPStatus.CONFLICT
     assert again.json()["error"].startswith("Se borró el ")
+    assert row["address"] in again.json()["error"]
+    assert all(key.partition("_")[2][:16] not in again.text for key in keys.values())
+    lifted = {"json": {"address": row["address"]}, "headers": headers}
+    assert api.client.post(f"{DOCUMENTS}/restore", **lifted).status_code == HTTPStatus.NO_CONTENT
+    assert api.client.post(f"{DOCUMENTS}/restore", **lifted).status_code == HTTPStatus.NOT_FOUND
+    assert post(api, keys["writer"], PLAN).status_code == HTTPStatus.ACCEPTED
+
+
+def test_title_and_metadata_of_a_document_change(
+    api: ApiServer, keys: dict[str, str], application: Application
+) -> None:
+    """By PATCH, and by the same file with another title; its notes are filtered by them."""
+    content = b"Acta de la fuente del barrio.\n"
+    described = {"title": "Fuente", "metadata": '{"barrio": "Centro", "año": 2026}'}
+    path = f"{DOCUMENTS}/{post(api, keys['writer'], content, **described).json()['id']}"
+    read(application)
+    headers = {"authorization": f"Bearer {keys['writer']}"}
+    body = {"title": "La fuente", "metadata": {"año": None, "barrio": "Norte"}}
+    changed = api.client.patch(path, json=body, headers=headers)
+    assert changed.status_code == HTTPStatus.OK, changed.text
+    assert (changed.json()["title"], changed.json()["metadata"]) == (
+        "La fuente",
+        {"barrio": "Norte"},
+    )
+    assert post(api, keys["writer"], content).json()["title"] == "La fuente"
+    again = post(api, keys["writer"], content, title="Otra", metadata='{"barrio": "Sur"}').json()
+    assert (again["title"], again["metadata"]) == ("Otra", {"barrio": "Sur"})
+    (note,) = application.notes.of_document(UUID(again["id"]))
+    opened = application.notes.open(note)
+    assert opened is not None
+    assert opened.metadata["barrio"] == "Sur"
+    by_note = api.client.patch(f"/v1/notes/{note}", json={"metadata": {}}, headers=headers)
+    assert by_note.status_code == HTTPStatus.CONFLICT
+    nested = api.client.patch(path, json={"metadata": {"a": {"b": 1}}}, headers=headers)
+    assert nested.status_code == HTTPStatus.BAD_REQUEST
 
 
 def test_a_repeated_request_changes_nothing(api: ApiServer, keys: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, File, Form, Header, Path, Query, Request, Respons
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 
-from rag_resources.api.bodies import DocumentRows
+from rag_resources.api.bodies import DeletedAddress, DocumentChanges, DocumentRows
 from rag_resources.api.identity import Reader, Writer
 from rag_resources.api.problems import ProblemError, invalid
 from rag_resources.application.documents import Documents
@@ -133,7 +133,30 @@ def delete(request: Request, caller: Writer, document_id: UUID) -> Response:
     """Delete a document with everything that has its text; its source does not bring it back."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = _found(app.documents, document_id)
-        app.documents.delete(found, reason=f"api {caller.key_id}".strip())
+        app.documents.delete(found, reason="HTTP")
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.patch("/v1/documents/{document_id:uuid}")
+def describe(
+    request: Request, caller: Writer, document_id: UUID, body: DocumentChanges
+) -> DocumentSummary:
+    """Change the title of an uploaded document, and fields of its metadata."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        _found(app.documents, document_id)
+        app.documents.describe(document_id, title=body.title, changes=body.metadata)
+        return _found(app.documents, document_id)
+
+
+@router.post("/v1/documents/restore", status_code=HTTPStatus.NO_CONTENT)
+def restore(request: Request, caller: Writer, body: DeletedAddress) -> Response:
+    """Let a deleted document be uploaded again, or its source bring it back."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        if not app.documents.restore(body.address):
+            message = _("No document with the address {address} was deleted.").format(
+                address=shown(body.address)
+            )
+            raise ProblemError(HTTPStatus.NOT_FOUND, message)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
