@@ -27,7 +27,7 @@ import rag_resources.answers
 from benchmarks.homes import home_folder
 from benchmarks.tables import Table, markdown, show
 from rag_resources.answers.answerers import QuotationAnswerer, quotation_weights
-from rag_resources.answers.citing import cite, passages_of
+from rag_resources.answers.citing import passages_of, quoted_ranges
 from rag_resources.cli.output import progress
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.answer_metrics import AnswerFigures, range_in_note
@@ -109,9 +109,7 @@ class Question:
         first = int(np.argmax(self.numbers @ weights))
         own = self.sentences[first]
         said = CitedSentence(own.text, own.passage + 1, own.span, is_quotation=True)
-        (sentence,) = cite(connection, [said], self.outcome.context)
-        found = sentence.citations[0]
-        block = NoteRange(found.note_id, found.quote_start, found.quote_end)
+        (block,) = quoted_ranges(connection, [said], self.outcome.context)
         return bool(self.right[first]), self.is_answered_by(block)
 
 

@@ -15,6 +15,7 @@ from rag_resources.answers.prompting import origin_of
 from rag_resources.core.answer_log import LoggedCitation
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, Citation
+from rag_resources.core.golden_places import NoteRange
 from rag_resources.core.note_labels import note_label
 from rag_resources.core.places import NoteSpan, Place, places_of
 from rag_resources.core.quotation import SourcePassage, quote_of
@@ -67,6 +68,17 @@ def cite(
         if held:
             cited.append(AnswerSentence(sentence.text, held, sentence.is_quotation))
     return cited
+
+
+def quoted_ranges(
+    connection: Connection, sentences: Sequence[CitedSentence], results: Sequence[RetrievalResult]
+) -> list[NoteRange]:
+    """Return the ranges of notes that readers are shown with some sentences; see `cite`."""
+    return [
+        NoteRange(own.note_id, own.quote_start, own.quote_end)
+        for sentence in cite(connection, sentences, results)
+        for own in sentence.citations
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

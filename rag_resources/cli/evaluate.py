@@ -205,21 +205,22 @@ def _judgements_in_words(judgements: "JudgeSummary") -> str:
 
 
 def _answers_in_words(figures: "AnswerFigures") -> str:
-    from rag_resources.core.answer_metrics import CITATION_RECALL, FIRST_CITATION
+    from rag_resources.core.answer_metrics import CITATION_RECALL, FIRST_CITATION, FIRST_QUOTATION
 
     if not figures.metrics:
         return _("Answers: none was measured.")
     first = figures.metrics[FIRST_CITATION]
     return _(
         "Answers: {answered} of {questions}; the first citation was right in {first:.3f} "
-        "({low:.3f}–{high:.3f}), and {recall:.3f} of the places that answer were cited (answers "
-        "of {answerer})."
+        "({low:.3f}–{high:.3f}), with the quoted block in {quoted:.3f}, and {recall:.3f} of the "
+        "places that answer were cited (answers of {answerer})."
     ).format(
         answered=figures.answered,
         questions=figures.questions,
         first=first.mean,
         low=first.low,
         high=first.high,
+        quoted=figures.metrics[FIRST_QUOTATION].mean,
         recall=figures.metrics[CITATION_RECALL].mean,
         answerer=figures.answerer,
     )

@@ -25,7 +25,8 @@ from rag_resources.core.types import RetrievalResult
 CITATION_PRECISION = "citation_precision"
 CITATION_RECALL = "citation_recall"
 FIRST_CITATION = "first_citation"
-ANSWER_METRICS = (CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION)
+FIRST_QUOTATION = "first_quotation"
+ANSWER_METRICS = (CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION, FIRST_QUOTATION)
 
 Citations = tuple[tuple[NoteRange, ...], ...]
 """The ranges that each sentence of an answer cites, in reading order."""
@@ -137,26 +138,35 @@ def range_in_note(result: RetrievalResult, start: int, end: int) -> NoteRange:
     return NoteRange(result.note_id, first + start, first + end)
 
 
-def citation_metrics(citations: Citations, targets: Sequence[NoteRange]) -> dict[str, float]:
+def citation_metrics(
+    citations: Citations, quoted: Sequence[NoteRange], targets: Sequence[NoteRange]
+) -> dict[str, float]:
     """Judge the citations of an answer by the places that answer its question.
 
     Args:
         citations: At least one range.
+        quoted: What readers are shown with the first sentence: the blocks that it stands in.
         targets: At least one range.
 
     Returns:
         `citation_precision`: the share of citations that overlap a target; `citation_recall`: the
         share of targets that a citation overlaps; `first_citation`: whether the first sentence has
-        one that does.
+        one that does; `first_quotation`: whether that or what is quoted with it does.
     """
     cited = [own for sentence in citations for own in sentence]
-    right = [any(own.overlaps(target) for target in targets) for own in cited]
+    right = [_is_right(own, targets) for own in cited]
     found = [any(own.overlaps(target) for own in cited) for target in targets]
+    first = any(right[: len(citations[0])])
     return {
         CITATION_PRECISION: fmean(right),
         CITATION_RECALL: fmean(found),
-        FIRST_CITATION: float(any(right[: len(citations[0])])),
+        FIRST_CITATION: float(first),
+        FIRST_QUOTATION: float(first or any(_is_right(own, targets) for own in quoted)),
     }
+
+
+def _is_right(own: NoteRange, targets: Sequence[NoteRange]) -> bool:
+    return any(own.overlaps(target) for target in targets)
 
 
 def summarize_answers(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from rag_resources.core.answer_metrics import CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION
+from rag_resources.core.answer_metrics import ANSWER_METRICS, FIRST_CITATION, FIRST_QUOTATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.significance import (
@@ -29,8 +29,8 @@ ALPHA = 0.05
 HITS = "hit_rate_at_10"
 COMPARED = (HITS, SERVED, "mrr", "ndcg_at_10")
 """What is found."""
-_TESTED = (*COMPARED, CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION)
-_YES_OR_NO = (HITS, FIRST_CITATION)
+_TESTED = (*COMPARED, *ANSWER_METRICS)
+_YES_OR_NO = (HITS, FIRST_CITATION, FIRST_QUOTATION)
 QueryMetrics = Mapping[UUID, Mapping[str, float]]
 """Every metric of every question, by golden id."""
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rag_resources.core.answer_metrics import ANSWER_METRICS
 from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.golden import GoldenEntry
@@ -24,7 +25,6 @@ TIME = "datetime64[us, UTC]"
 
 _HIT_RATES = tuple(f"hit_rate_at_{cutoff}" for cutoff in (1, 3, 5, 10))
 _MEANS = ("mrr", "precision_at_10", "recall_at_10", "ndcg_at_10", "served_hit_rate")
-_ANSWERS = ("citation_precision", "citation_recall", "first_citation")
 
 EVALUATIONS: Mapping[str, str] = {
     **dict.fromkeys(("evaluation_id", "configuration", "config_hash", "golden_hash"), TEXT),
@@ -33,14 +33,14 @@ EVALUATIONS: Mapping[str, str] = {
     **dict.fromkeys(("total_queries", "failed_queries", "degraded_queries"), WHOLE),
     **dict.fromkeys((*_HIT_RATES, "hit_rate_at_10_low", "hit_rate_at_10_high", *_MEANS), NUMBER),
     **dict.fromkeys((f"latency_p{share}_ms" for share in (50, 95, 99)), NUMBER),
-    **dict.fromkeys(("faithfulness", "answer_relevance", *_ANSWERS), NUMBER),
+    **dict.fromkeys(("faithfulness", "answer_relevance", *ANSWER_METRICS), NUMBER),
 }
 """Columns and dtypes of stored evaluations, a row each."""
 
 QUESTIONS: Mapping[str, str] = {
     **dict.fromkeys(("evaluation_id", "configuration", "golden_id", "query", "category"), TEXT),
     **dict.fromkeys(("difficulty", "rank"), WHOLE),
-    **dict.fromkeys((*_HIT_RATES, *_MEANS, *_ANSWERS, "latency_ms"), NUMBER),
+    **dict.fromkeys((*_HIT_RATES, *_MEANS, *ANSWER_METRICS, "latency_ms"), NUMBER),
     "error": TEXT,
     **dict.fromkeys(("relevant_note_ids", "retrieved_note_ids"), LIST),
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_resources.answers.answerers import QuotationAnswerer, quotation_weights
-from rag_resources.answers.citing import passages_of
+from rag_resources.answers.citing import passages_of, quoted_ranges
 from rag_resources.core.answer_metrics import (
     FIRST_CITATION,
     AnswerSummary,
@@ -28,6 +28,7 @@ from rag_resources.core.golden_places import golden_ranges
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.quotation import RankedSentence, quote
 from rag_resources.core.silence import ALLOWED_MISSES
+from rag_resources.database.pool import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def asked_question(
         Claim.ANSWERABLE: bool(relevant),
     }
     if cited:
-        is_right = bool(targets) and citation_metrics(cited, targets)[FIRST_CITATION] == 1
+        is_right = bool(targets) and citation_metrics(cited, (), targets)[FIRST_CITATION] == 1
         true[Claim.CITATION] = is_right
     signals = None
     if shown:
@@ -104,6 +105,7 @@ def hidden_question(outcome: QueryOutcome, language: str) -> AskedQuestion:
 
 
 def evaluate_answers(
+    connection: Connection,
     outcomes: Sequence[QueryOutcome],
     hidden: Sequence[QueryOutcome],
     answering: Answering,
@@ -114,6 +116,7 @@ def evaluate_answers(
     A question that lost a stage does not count for silence and confidence.
 
     Args:
+        connection: In a transaction that sees the present notes.
         outcomes: The retrievals of all questions, at least one.
         hidden: Those of the same questions with their relevant notes hidden.
         answering: How answers are made and judged.
@@ -124,7 +127,7 @@ def evaluate_answers(
     answers: dict[str, EvaluatedAnswer] = {}
     cases: list[AskedQuestion] = []
     for outcome in outcomes:
-        answers[outcome.key] = own = _evaluated(outcome, language, judgements)
+        answers[outcome.key] = own = _evaluated(connection, outcome, language, judgements)
         if not outcome.degraded:
             cases.append(asked_question(outcome, language, citations=own.citations or ()))
     cases += [hidden_question(item, language) for item in hidden if not item.degraded]
@@ -134,7 +137,10 @@ def evaluate_answers(
 
 
 def _evaluated(
-    outcome: QueryOutcome, language: str, judgements: JudgeSummary | None
+    connection: Connection,
+    outcome: QueryOutcome,
+    language: str,
+    judgements: JudgeSummary | None,
 ) -> EvaluatedAnswer:
     answer: Answer | None
     if judgements is None or not outcome.context:
@@ -148,7 +154,8 @@ def _evaluated(
     if not citations:
         return EvaluatedAnswer((), {})
     targets = golden_ranges(outcome.golden.relevant_note_ids, outcome.places)
-    return EvaluatedAnswer(citations, citation_metrics(citations, targets))
+    quoted = quoted_ranges(connection, answer.sentences[:1], outcome.context)
+    return EvaluatedAnswer(citations, citation_metrics(citations, quoted, targets))
 
 
 def _key(outcome: QueryOutcome) -> UUID:

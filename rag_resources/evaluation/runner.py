@@ -124,7 +124,8 @@ def evaluate(
     answers = None
     if answering is not None:
         hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
-        answers = evaluate_answers(outcomes, hidden, answering, judgements)
+        with database.snapshot() as connection:
+            answers = evaluate_answers(connection, outcomes, hidden, answering, judgements)
     summary = summarize(outcomes, judgements, answers=answers, gate=gate, timings=timings)
     context = EvaluationContext(
         configuration,

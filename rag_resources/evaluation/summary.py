@@ -7,6 +7,7 @@ from rag_resources.core.answer_metrics import (
     CITATION_PRECISION,
     CITATION_RECALL,
     FIRST_CITATION,
+    FIRST_QUOTATION,
     AnswerFigures,
 )
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
@@ -108,6 +109,7 @@ ANSWER_METRIC_WORDS = {
     CITATION_PRECISION: _("Citation precision"),
     CITATION_RECALL: _("Citation recall"),
     FIRST_CITATION: _("First citation right"),
+    FIRST_QUOTATION: _("First quotation right"),
 }
 
 _GROUP_WORDS = {

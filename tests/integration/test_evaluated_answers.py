@@ -122,5 +122,6 @@ def test_answers_are_compared_over_the_questions_that_both_answered(corpus: Eval
         compared = compare_evaluations(connection, before, after)
     assert compared.answers
     assert compared.answers.queries == 30
-    first = {item.metric: item for item in compared.answers.metrics}["first_citation"]
-    assert (first.before, first.after) == (1, pytest.approx(29 / 30))
+    metrics = {item.metric: item for item in compared.answers.metrics}
+    for name in ("first_citation", "first_quotation"):
+        assert (metrics[name].before, metrics[name].after) == (1, pytest.approx(29 / 30))

@@ -43,31 +43,41 @@ def test_what_a_sentence_cites_is_a_range_of_its_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cited", "precision", "recall", "first"),
+    ("cited", "quoted", "precision", "recall", "first", "first_quoted"),
     [
-        ([[(ONE, 10, 20)]], 1.0, 0.5, 1.0),
-        ([[(ONE, 20, 30)]], 0.0, 0.0, 0.0),
-        ([[(OTHER, 0, 5)], [(ONE, 10, 12)]], 0.5, 0.5, 0.0),
-        ([[(ONE, 0, 5), (ONE, 15, 16)], [(ONE, 41, 42), (ONE, 60, 61)]], 0.5, 1.0, 1.0),
+        ([[(ONE, 10, 20)]], (ONE, 10, 20), 1.0, 0.5, 1.0, 1.0),
+        ([[(ONE, 20, 30)]], (ONE, 20, 39), 0.0, 0.0, 0.0, 0.0),
+        ([[(ONE, 20, 30)]], (ONE, 15, 30), 0.0, 0.0, 0.0, 1.0),
+        ([[(OTHER, 0, 5)], [(ONE, 10, 12)]], (OTHER, 0, 50), 0.5, 0.5, 0.0, 0.0),
+        (
+            *([[(ONE, 0, 5), (ONE, 15, 16)], [(ONE, 41, 42), (ONE, 60, 61)]], (ONE, 0, 5)),
+            *(0.5, 1.0, 1.0, 1.0),
+        ),
     ],
 )
 def test_citations_are_judged_by_the_places_that_they_overlap(
-    cited: list[list[tuple[UUID, int, int]]], precision: float, recall: float, first: float
+    cited: list[list[tuple[UUID, int, int]]],
+    quoted: tuple[UUID, int, int],
+    precision: float,
+    recall: float,
+    first: float,
+    first_quoted: float,
 ) -> None:
     """The places are the characters 10 to 20 and 40 to 50 of one note."""
     targets = [NoteRange(ONE, 10, 20), NoteRange(ONE, 40, 50)]
     citations = tuple(tuple(NoteRange(*own) for own in sentence) for sentence in cited)
-    assert citation_metrics(citations, targets) == {
+    assert citation_metrics(citations, [NoteRange(*quoted)], targets) == {
         "citation_precision": precision,
         "citation_recall": recall,
         "first_citation": first,
+        "first_quotation": first_quoted,
     }
 
 
 def test_without_places_a_relevant_note_is_right_wherever_it_is_cited() -> None:
     targets = golden_ranges([ONE], ())
-    assert citation_metrics(((NoteRange(ONE, 7, 9),),), targets)["citation_precision"] == 1
-    assert citation_metrics(((NoteRange(OTHER, 7, 9),),), targets)["citation_precision"] == 0
+    assert citation_metrics(((NoteRange(ONE, 7, 9),),), (), targets)["citation_precision"] == 1
+    assert citation_metrics(((NoteRange(OTHER, 7, 9),),), (), targets)["citation_precision"] == 0
 
 
 def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
