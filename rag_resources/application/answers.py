@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import fmean
 from typing import Any
 from uuid import UUID
@@ -30,14 +31,20 @@ from rag_resources.core.answers import CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.question_reading import ImpliedKind
+from rag_resources.core.note_labels import note_label
+from rag_resources.core.periods import MADRID
+from rag_resources.core.question_reading import Implied
+from rag_resources.core.quoting import shown
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, joined
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.retrieval.request import check_query
 from rag_resources.settings import Settings
+
+_NEAREST = 3
+"""Passages that are shown where no note of a period answers."""
 
 __all__ = ["AnswerMetadata", "Answers", "Asked"]
 
@@ -155,9 +162,12 @@ class Answers:
     ) -> Generator[AnswerSentence, None, None]:
         """Yield the sentences with citations; if the question names several files, from each."""
         response, notes = searched.retrieved.response, set[UUID]()
+        unmet = searched.reading.unmet
         with closing(written):
             for sentence in written:
                 for cited in self._cited(sentence, response.results):
+                    if unmet and not _names(cited, unmet, language):
+                        continue
                     notes |= {citation.note_id for citation in cited.citations}
                     yield cited
         for results in searched.files:
@@ -215,14 +225,17 @@ class Answers:
             if sentences
             else _("I found no relevant information in your notes about this question.")
         )
-        implied = searched.reading.implied
-        period = next((own for own in implied if own.kind is ImpliedKind.PERIOD), None)
+        period = searched.reading.period
         if period and response.results and not sentences:
-            nearest = ", ".join(dict.fromkeys(own.title for own in response.results[:3]))
-            notice = _(
-                "The notes of {period} do not answer it. Nearest: {titles}. To search all, "
-                "ignore “{text}”."
-            ).format(period=period.shown, titles=nearest, text=period.text)
+            nearest = (
+                f"- {note_label(own.title, own.external_id, own.note_id)}: {shown(own.content)}"
+                for own in response.results[:_NEAREST]
+            )
+            nothing = _(
+                "No note of {period} answers it. To search without this condition, ignore "
+                "“{text}”. Nearest:"
+            ).format(period=period.shown, text=period.text)
+            notice = joined("\n", [nothing, *nearest])
         if telling.failure:
             response = replace(response, messages=(*response.messages, telling.failure))
         ending = telling.writing.ending
@@ -266,6 +279,12 @@ def _confidence(
     bands = {**(found.bands if found else {}), **own.bands}
     missing = own.missing if is_answered else (found.missing if found else None)
     return Confidence(bands, None if bands else missing)
+
+
+def _names(cited: AnswerSentence, period: Implied, language: str) -> bool:
+    """Whether a sentence, or the block quoted with it, names a time within a period."""
+    written = cited.citations[0].created_at or datetime.now(MADRID)
+    return period.is_named_in(cited.marked, language, written.astimezone(MADRID).date())
 
 
 def _ms_since(started: float) -> float:

@@ -250,6 +250,7 @@ class _Builder:
     _pictures: int = 0  # depth inside a picture whose words are its file name or size
     _line_end: int = -1
     _row_end: int = -1
+    _has_cells: bool = False  # of the present row of a Markdown table
 
     def message(self, start: int, end: int) -> None:
         self._open("message", start)
@@ -307,8 +308,10 @@ class _Builder:
             if detail.startswith("<!--"):
                 self.left_out["comment"] += len(detail)
             self.pieces.append((place.start, place.end, _in_place_of_tag(detail)))
-        elif name == "TableCell" and is_start and len(self.pieces) > self._shown_before:
-            self.pieces.append((place.start, place.start, " | "))
+        elif name == "TableCell" and is_start:
+            if self._has_cells:
+                self.pieces.append((place.start, place.start, " | "))
+            self._has_cells = True
         elif name == "Table" and is_start:
             self._tables += 1
         elif name == "Rule":
@@ -337,6 +340,7 @@ class _Builder:
             level = int(detail["level"][1:])
             while self._headings and self._headings[-1][0] >= level:
                 self._headings.pop()
+        self._has_cells = False
         if detail == "Indented" and self._own_line(place.start):
             return  # A row whose first cell is empty.
         self._open(kind, place.start, level=level, is_header=name == "TableHead")
@@ -398,12 +402,16 @@ class _Builder:
         """Whether a line of a paragraph is a row of cells or an entry of a list, by its look."""
         end = self.text.find("\n", start)
         line = self.text[start : len(self.text) if end < 0 else end]
-        if "\t" in line.strip():
+        empty = self.text[self.text.rfind("\n", 0, start) + 1 : start]  # the first cells
+        is_next = 0 <= self._row_end == start - len(empty) - 1
+        if "\t" in line.strip() or (is_next and "\t" in empty):
             opens = self._row_end < 0 or bool(_BLANK_LINE.search(self.text, self._row_end, start))
             self._tables += opens
             self._row_end = start + len(line)
             cells = [cell.strip() for cell in line.strip().split("\t")]
             self._open("row", start, is_header=opens and looks_like_header(cells))
+            if is_next and empty:
+                self.pieces.append((start - len(empty), start, empty))
         elif own := _OWN_LINE.match(line):
             self._open("item", start)
             if "::" in own[0]:

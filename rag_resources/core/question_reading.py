@@ -79,6 +79,15 @@ class Implied:
     shown: str
     filters: RetrievalFilters
 
+    def is_named_in(self, text: str, language: str, day: date) -> bool:
+        """Whether a text written on a day names a time within the period."""
+        first, last = self.filters.created_from, self.filters.created_until
+        named = periods(" ".join(fold(text).split()), language, day)
+        closed = [(own.start, own.end) for own in named if own.start and own.end]
+        return any(
+            (not last or start < last) and (not first or first < end) for start, end in closed
+        )
+
     def to_json(self) -> dict[str, str]:
         """Return the camelCase form."""
         return {"kind": self.kind.value, "text": self.text, "value": self.shown}
@@ -97,6 +106,8 @@ class Reading:
         focus: The text by whose words sentences are chosen: of a question that goes on from another
             its own, if it has any.
         notes: Messages about it for people.
+        unmet: A period that no note is of. Everything was searched, and only what names the period
+            itself answers.
     """
 
     question: str
@@ -106,10 +117,18 @@ class Reading:
     files: tuple[tuple[UUID, ...], ...] = ()
     notes: tuple[str, ...] = ()
     focus: str = ""
+    unmet: Implied | None = None
+
+    @property
+    def period(self) -> Implied | None:
+        """The period that it names, also if no note is of it."""
+        named = (own for own in self.implied if own.kind is ImpliedKind.PERIOD)
+        return self.unmet or next(named, None)
 
     def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
         """Return it with the caller's conditions only, and a note that says why."""
-        return replace(self, filters=filters, implied=(), files=(), notes=(*self.notes, note))
+        notes = (*self.notes, note)
+        return replace(self, filters=filters, implied=(), files=(), notes=notes, unmet=self.period)
 
     def reworded(self, render: Callable[[str], str]) -> "Reading":
         """Return it with its messages rendered, for instance in another language."""

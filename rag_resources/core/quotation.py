@@ -14,7 +14,7 @@ from functools import lru_cache
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_resources.core.answers import Answer, CitedSentence
-from rag_resources.core.blocks import NoteBlock, read
+from rag_resources.core.blocks import NoteBlock, Reading, read
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 from rag_resources.core.types import Windows
@@ -159,14 +159,12 @@ class Quote:
     Attributes:
         span: In the note's text; it covers the sentence, unless that is longer than a quote.
         before: What a reader of the rendered note sees of it before the sentence.
-        sentence: The sentence.
-        after: What comes after it.
+        after: What it shows after it.
         columns: For the row of a table, the names of its columns.
     """
 
     span: Span
     before: str
-    sentence: str
     after: str
     columns: str = ""
 
@@ -190,9 +188,8 @@ def quote_of(text: str, sentence: Span) -> Quote:
     return Quote(
         span,
         reading.rendered(span.start, sentence.start),
-        reading.rendered(sentence.start, end),
         reading.rendered(end, span.end),
-        reading.columns_at(sentence.start),
+        _cells(reading.columns_at(sentence.start)),
     )
 
 
@@ -281,5 +278,18 @@ def _sentences(text: str) -> tuple[tuple[Span, str, bool], ...]:
     return tuple(
         (span, shown, any(own.overlaps(span) for own in titles))
         for span in sentences(text)
-        if (shown := " ".join(reading.rendered(span.start, span.end).split()))
+        if (shown := _on_one_line(reading, span))
     )
+
+
+def _on_one_line(reading: Reading, sentence: Span) -> str:
+    """Return what a reader sees of a sentence; of a row every cell, also those without text."""
+    place = bisect_right(reading.blocks, sentence.start, key=lambda block: block.span.start) - 1
+    row = reading.blocks[place] if place >= 0 else None
+    if row is None or row.kind != "row":
+        return " ".join(reading.rendered(sentence.start, sentence.end).split())
+    return _cells(reading.shown(row.span.start, row.span.end))
+
+
+def _cells(row: str) -> str:
+    return " ".join(row.replace("\t", " | ").split())

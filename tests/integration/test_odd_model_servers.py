@@ -1,5 +1,6 @@
 """Model servers as they behave beside what the protocols say: thoughts, fences, refusals."""
 
+import base64
 import json
 import threading
 import time
@@ -8,12 +9,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.providers.ollama import OllamaChat
-from rag_resources.providers.openai import OpenAIChat
+from rag_resources.providers.openai import OpenAIChat, OpenAIEmbedder
 from rag_resources.providers.protocols import Ending, Sampling
 from rag_resources.providers.server_models import parsed
 
@@ -175,3 +177,30 @@ def test_ollama_does_not_think_and_is_cut_by_what_it_writes(served: Serve) -> No
     assert [body.get("think") for body in odd.bodies] == [False, None]
     assert all("num_predict" not in body["options"] for body in odd.bodies)
     assert ends[0].is_cut
+
+
+def in_base64(vector: list[float]) -> str:
+    return base64.b64encode(np.array(vector, "<f4").tobytes()).decode()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda vectors: [{"embedding": own} for own in vectors],
+        lambda vectors: [{"embedding": in_base64(own)} for own in vectors],
+        lambda vectors: [
+            {"embedding": own, "index": place} for place, own in reversed([*enumerate(vectors)])
+        ],
+    ],
+    ids=["without index", "base64", "in another order"],
+)
+def test_vectors_are_read_in_every_form(
+    form: Callable[[list[list[float]]], list[Json]], served: Serve
+) -> None:
+    def answer(body: Json) -> tuple[int, list[Any]]:
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        vectors = [[1.0, 0.0] if "uno" in text else [0.0, 1.0] for text in texts]
+        return 200, [{"data": form(vectors)}]
+
+    with OpenAIEmbedder("m", base_url=served(answer).url) as embedder:
+        assert embedder.embed_passages(["uno", "dos"]).tolist() == [[1, 0], [0, 1]]

@@ -25,7 +25,12 @@ WORDS = {"configuration": "fulltext", "overrides": {"retrievers": {"semantic": {
 NOTES = {
     "2024/plan_2024.md": ("Plan", "El tejado cuesta 900 euros. Lo pinta Andreu.", 2024, 3),
     "2025/plan_2025.md": ("Plan", "El tejado cuesta 1200 euros. Lo pinta Pilar.", 2025, 3),
-    "acta.md": ("Acta de la junta", "Se decide cambiar el tejado en la junta.", 2025, 6),
+    "acta.md": (
+        "Acta de la junta",
+        "Se decide cambiar el tejado en la junta. De 1998 sigue la grúa.",
+        2025,
+        6,
+    ),
     "coche.md": ("Coche", "La zona de bajas emisiones empieza en la ronda.", 2025, 7),
 }
 
@@ -119,10 +124,23 @@ def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told
         _("Nothing meets {conditions}; everything was searched.").format(conditions="«en 1999»"),
     )
     missing = app.answers.ask("¿Cuánto cuesta el tejado en informe.pdf?", **WORDS)
+    assert missing.answer.found
     assert missing.reading
     assert missing.reading.notes == (
         _("There is no file “{name}”; everything was searched.").format(name="informe.pdf"),
     )
+
+
+def test_of_another_time_only_what_names_the_period_answers(app: Application) -> None:
+    """Whether no note is of the period, or none of those answers: the nearest are shown."""
+    for question in ("¿Cuánto cuesta el tejado en 1999?", "¿Cuánto mide Pilar en junio de 2025?"):
+        asked = app.answers.ask(question, **WORDS)
+        assert not asked.answer.found
+        assert asked.retrieval.response.results
+        for own in asked.retrieval.response.results:
+            assert own.content[:40] in asked.answer.notice
+    asked = app.answers.ask("¿Qué sigue de 1998?", **WORDS)
+    assert [own.text for own in asked.answer.sentences] == ["De 1998 sigue la grúa."]
 
 
 def test_turns_carry_over_and_what_was_searched_is_stored(app: Application) -> None:

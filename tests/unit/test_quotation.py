@@ -123,12 +123,15 @@ def test_a_heading_names_what_is_asked_for_and_does_not_answer_it(passage: Sourc
     [
         ("| Obra | Fin |\n|---|:-:|\n| Lonja | mayo |\n| Eco | |", ["Lonja | mayo", "Eco |"]),
         ("Son estas.\n\n| Obra |\n|---|\n| Moto |", ["Son estas.", "Moto"]),
+        ("| Obra | Fin |\n|---|---|\n| | junio |", ["| junio"]),
+        ("Obra\tInicio\tFin\nLonja\t\tmayo\n\t\tjunio", ["Lonja | | mayo", "| | junio"]),
         ("Moto | Furgoneta", ["Moto | Furgoneta"]),
     ],
 )
 def test_a_row_of_a_table_is_a_sentence_unless_it_names_the_columns(
     table: str, rows: list[str]
 ) -> None:
+    """Cells without text are kept, so each value stands under the name of its column."""
     found = ranked("¿Y eso?", SourcePassage(table))
     assert list(found) == rows
     assert all(rendered(table[own.span.start : own.span.end]) for own in found.values())
@@ -195,6 +198,7 @@ LONG = "Uno dos tres. " * 60 + "El loro es *Paco*. " + "Cuatro cinco. " * 60
             "",
             "",
         ),
+        ("A\tB\tC\nx\t\tz\n\t\tw", "w", "", "", "A | B | C"),
     ],
 )
 def test_a_sentence_is_quoted_with_its_block(
