@@ -405,6 +405,11 @@ class Settings(BaseSettings):
         return SearchSettings(self.tenant, self.llm_model or "")
 
     @property
+    def own_configurations(self) -> Path:
+        """Where a command writes a configuration, also before a setting names the folder."""
+        return self.rag_configurations or Path("configurations").absolute()
+
+    @property
     def configuration_folders(self) -> tuple[Path, ...]:
         """Folders of named retrieval configurations; names must be unique across them."""
         own = (self.rag_configurations,) if self.rag_configurations else ()

@@ -122,6 +122,7 @@ class Evaluations:
         experiment: Experiment,
         configurations: Mapping[str, RetrievalConfig],
         *,
+        tag: str | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> ExperimentResult:
         """Measure many configurations and choose one; nothing is stored.
@@ -134,6 +135,7 @@ class Evaluations:
             self.measuring_pipeline(),
             experiment,
             configurations,
+            tag=tag,
             progress=progress,
         )
 

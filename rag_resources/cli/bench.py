@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rag_resources.cli.experiment import show_experiment
 from rag_resources.cli.output import (
     JsonOption,
     note,
@@ -69,6 +70,10 @@ def bench(
             "--markdown", metavar="FICHERO.md", help=_("Writes the tables to a file, too.")
         ),
     ] = None,
+    weights: Annotated[
+        bool,
+        typer.Option("--weights", help=_("Tries other weights of the first one, too.")),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure configurations on a set, in a database of its own on the embedded server."""
@@ -151,5 +156,7 @@ def bench(
             "correction. p50 leaves out embedding the question."
         )
     )
+    for dataset in sets.values() if weights else ():
+        show_experiment(*made.weigh(dataset))
     if write_runs:
         note(_("Runs written to {path}.").format(path=write_runs))

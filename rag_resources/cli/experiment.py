@@ -11,39 +11,86 @@ from rag_resources.languages.labels import METRIC_WORDS
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
+    from rag_resources.core.comparison import Comparison
     from rag_resources.core.experiment import Experiment
     from rag_resources.evaluation.experiment import ExperimentResult
 
 
 def experiment(
     path: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="FICHERO",
-            help=_("YAML file with “name”, “base”, “grid” or “configurations”, and “selection”."),
+            help=_(
+                "YAML file with “name”, “base”, “grid” or “configurations”, and “selection”. "
+                "Without one, the weights of what serves are tried."
+            ),
         ),
-    ],
+    ] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag",
+            metavar="ETIQUETA",
+            help=_("Only the questions with it choose; the others judge the choice, too."),
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try every configuration of a file and choose one."""
-    from rag_resources.core.experiment import expand
+    """Try every configuration of a file, or other weights, and offer the best if it is better."""
+    from rag_resources.core.experiment import expand, weights_experiment
     from rag_resources.evaluation.asking import count_steps
     from rag_resources.evaluation.experiment import load_experiment
 
-    asked = load_experiment(path)
     with application() as opened:
-        configurations = expand(asked, opened.configuration(asked.base).retrieval)
+        if path:
+            asked = load_experiment(path)
+            base = opened.configuration(asked.base).retrieval
+        else:
+            serving = opened.serving.now()
+            base = serving.config
+            asked = weights_experiment(serving.name, base)
+        configurations = expand(asked, base)
         questions = len(opened.golden.entries())
         title = _("Trying configurations: {count}").format(count=len(configurations))
         with progress(title, total=count_steps(questions) * len(configurations)) as advance:
-            result = opened.evaluations.experiment(asked, configurations, progress=advance)
+            result = opened.evaluations.experiment(asked, configurations, tag=tag, progress=advance)
+        offered = offer(asked, result, opened.settings.own_configurations)
     if as_json:
-        write_json(_as_json(asked, result))
-    else:
-        _show(asked, result)
+        write_json(_as_json(asked, result) | {"offered": offered})
+        return
+    show_experiment(asked, result)
+    if offered is None:
+        say(_("No evidence that another is better: keep “{base}”.").format(base=asked.base))
+        return
+    say(
+        _(
+            "It is better: written to {path}. With RAG_CONFIGURATIONS={folder} in .env, “rag "
+            "evaluate {name}” measures it, and “rag promote {name}” lets it serve if it passes "
+            "the gate."
+        ).format(path=offered, folder=offered.parent, name=offered.stem)
+    )
 
 
-def _show(asked: "Experiment", result: "ExperimentResult") -> None:
+def offer(asked: "Experiment", result: "ExperimentResult", folder: Path) -> Path | None:
+    """Write the best as a named configuration if it is significantly better than the base."""
+    from rag_resources.core.configuration import NamedConfiguration
+    from rag_resources.serving.serving import write_configuration
+
+    if not result.is_better:
+        return None
+    best = NamedConfiguration(
+        name=f"{asked.base[:34]}_tuned",
+        description=_("{base}, with what an experiment chose: {best}.").format(
+            base=asked.base, best=result.choice.best
+        ),
+        retrieval=result.configurations[result.choice.best],
+    )
+    return write_configuration(folder, best, replace=True)
+
+
+def show_experiment(asked: "Experiment", result: "ExperimentResult") -> None:
+    """Say what was chosen, how it was judged, and the figures of all that was tried."""
     from rag_resources.evaluation.summary import comparison_sentence
 
     choice, metric = result.choice, asked.selection.metric
@@ -61,6 +108,13 @@ def _show(asked: "Experiment", result: "ExperimentResult") -> None:
         )
     )
     say(comparison_sentence(result.against_base, metric))
+    if result.on_the_rest:
+        told = comparison_sentence(result.on_the_rest, metric)
+        say(
+            _("“{name}” on the {count} questions that chose nothing: {told}").format(
+                name=choice.best, count=result.on_the_rest.queries, told=told
+            )
+        )
     metrics = tuple(dict.fromkeys((metric, "hit_rate_at_10", "mrr")))
     columns = (_("Configuration"), *(METRIC_WORDS[each] for each in metrics), "p50/p95 ms")
     rows = [
@@ -97,12 +151,17 @@ def _as_json(asked: "Experiment", result: "ExperimentResult") -> dict[str, Any]:
         "best": choice.best,
         "chosenByPart": choice.by_part,
         "judgedQueries": len(choice.judged),
-        "againstBase": [
-            picked(
-                *(item, "metric", "interval", "adjusted_p_value", "verdict"),
-                base="before",
-                chosen="after",
-            )
-            for item in result.against_base.metrics
-        ],
+        "againstBase": _compared(result.against_base),
+        "onTheRest": result.on_the_rest and _compared(result.on_the_rest),
     }
+
+
+def _compared(comparison: "Comparison") -> list[dict[str, Any]]:
+    return [
+        picked(
+            *(item, "metric", "interval", "adjusted_p_value", "verdict"),
+            base="before",
+            chosen="after",
+        )
+        for item in comparison.metrics
+    ]

@@ -1,6 +1,5 @@
 """`rag model`: a new embedding model, which serves before its vectors are made."""
 
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
@@ -14,7 +13,6 @@ from rag_resources.languages.messages import _
 app = group("model", _("The embedding models: adding one that scores before it finds."))
 
 _SAMPLE = "El martes llevé la furgoneta al taller porque la correa hacía ruido al arrancar. " * 6
-_FOLDER = Path("configurations")
 
 
 @command(app, "add", _("Checks and registers a model, and writes configurations that use it."))
@@ -37,10 +35,8 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add a model that scores what another one finds, and finds by itself once backfilled."""
-    import yaml
-
     from rag_resources.core.configuration import NamedConfiguration, ScoreConfig
-    from rag_resources.files import PRIVATE, write_atomically
+    from rag_resources.serving.serving import write_configuration
 
     with application() as opened:
         if find:
@@ -54,9 +50,8 @@ def add(
             embedder.embed_passages([_SAMPLE])
             passage_ms = 1000 * (perf_counter() - began)
             info = opened.indexing.register(name)
-        folder = opened.settings.rag_configurations or _FOLDER.absolute()
+        folder = opened.settings.own_configurations
         listed = tuple(dict.fromkeys((*opened.settings.embedding_models, name)))
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for title, changed, described in (
         (
@@ -71,11 +66,7 @@ def add(
             description=described.format(model=name, base=base),
             retrieval=retrieval.model_copy(update=changed),
         )
-        written.append(folder / f"{title}.yaml")
-        if not written[-1].exists():  # A person may have changed it.
-            fields = made.model_dump(mode="json", exclude_defaults=True)
-            text = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False)
-            write_atomically(written[-1], text, mode=PRIVATE)
+        written.append(write_configuration(folder, made))
     low, high = info.cosine_range
     conclude(
         _(

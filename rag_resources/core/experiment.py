@@ -7,7 +7,7 @@ that chose it are biased upwards. Running an experiment belongs in `evaluation.e
 import hashlib
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -25,6 +25,7 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.quoting import shown
+from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.validation import describe_problems
 from rag_resources.languages.messages import _
 
@@ -178,26 +179,71 @@ def split_questions(
 ) -> tuple[frozenset[UUID], ...]:
     """Cut the golden questions into parts for cross-validation.
 
-    Each category is spread evenly. The place of a question depends only on its text and the seed.
+    Questions that share a relevant note, also through others, are in one part: a configuration is
+    never judged on a note that chose it. The place of a question depends only on texts, notes and
+    the seed.
 
     Args:
         entries: Stored entries, so that each has its id.
         selection: Folds and seed.
 
     Returns:
-        Disjoint parts; each judges the configuration that the questions outside it chose.
+        Disjoint parts of similar size, at most as many as there are groups of questions; each
+        judges the configuration that the questions outside it chose.
     """
-    by_category: dict[str, list[GoldenEntry]] = defaultdict(list)
-    for entry in entries:
-        by_category[entry.category].append(entry)
-    parts: list[set[UUID]] = [set() for _ in range(min(selection.folds, len(entries)))]
-    # Shared by all categories; otherwise the first part would get the odd question of each.
-    turn = itertools.cycle(parts)
-    for category in sorted(by_category):
-        for entry in sorted(by_category[category], key=lambda e: _place(e, selection.seed)):
-            if entry.golden_id:
-                next(turn).add(entry.golden_id)
+    groups: list[tuple[set[UUID], list[GoldenEntry]]] = []
+    for entry in sorted(entries, key=lambda each: _place(each, selection.seed)):
+        notes, members = set(entry.relevant_note_ids), [entry]
+        apart = []
+        for group in groups:
+            if group[0] & notes:
+                notes |= group[0]
+                members = [*group[1], *members]
+            else:
+                apart.append(group)
+        groups = [*apart, (notes, members)]
+    groups.sort(key=lambda group: _place(group[1][0], selection.seed))
+    parts: list[set[UUID]] = [set() for _ in range(min(selection.folds, len(groups)))]
+    for _notes, members in sorted(groups, key=lambda group: -len(group[1])):
+        min(parts, key=len).update(each.golden_id for each in members if each.golden_id)
     return tuple(map(frozenset, parts))
+
+
+WORDS_SHARES = (0.3, 0.4, 0.5, 0.6)
+WINDOWS_SHARES = (0.33, 0.5, 0.67)
+"""What `weights_experiment` tries: the weight of words, and the share of windows in the rest."""
+
+
+def weights_experiment(name: str, base: RetrievalConfig) -> Experiment:
+    """Return the experiment that tries other weights of a configuration's retrievers.
+
+    Args:
+        name: Of the configuration.
+        base: It, by vectors and by words.
+
+    Raises:
+        InvalidConfigurationError: It has no two retrievers to weigh.
+    """
+    by_vectors = [own for own in base.searched if KINDS[own].searches_by == "vectors"]
+    if not by_vectors or RetrieverName.FULLTEXT not in base.searched:
+        raise InvalidConfigurationError(
+            _(
+                "“{name}” does not search by vectors and by words: there is nothing to weigh."
+            ).format(name=name),
+            [],
+        )
+    shares = WINDOWS_SHARES if len(by_vectors) > 1 else (1.0,)
+    tried = {}
+    for words, windows in itertools.product(WORDS_SHARES, shares):
+        parts = {RetrieverName.FULLTEXT: words}
+        for own in by_vectors:
+            share = windows if own is RetrieverName.WINDOWS or len(by_vectors) == 1 else 1 - windows
+            parts[own] = round((1 - words) * share, 3)
+        label = ", ".join(f"{own} {weight:g}" for own, weight in parts.items())
+        tried[label] = {
+            "retrievers": {own.value: {"weight": weight} for own, weight in parts.items()}
+        }
+    return Experiment(name=str(_("Weights")), base=name, configurations=tried)
 
 
 def choose(

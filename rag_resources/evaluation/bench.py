@@ -24,6 +24,7 @@ from rag_resources.core.comparison import (
 )
 from rag_resources.core.configuration import NamedConfiguration, canonical_hash
 from rag_resources.core.errors import DisturbedEvaluationError
+from rag_resources.core.experiment import Experiment, expand, weights_experiment
 from rag_resources.core.gate import wilson_interval
 from rag_resources.core.metrics import SERVED, JudgedRanking, per_query_metrics
 from rag_resources.core.retrievers import VectorKind
@@ -33,6 +34,7 @@ from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.question_sets import QuestionSet
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words
@@ -151,6 +153,18 @@ class Bench:
             measured[name] = Measured("–", _by_id(per_query_metrics(judged)))
         return BenchResult(status.notes, status.chunks, len(dataset.questions), measured)
 
+    def weigh(self, dataset: QuestionSet) -> tuple[Experiment, ExperimentResult]:
+        """Try other weights of the first configuration; see `weights_experiment`."""
+        name, named = next(iter(self._configurations.items()))
+        asked = weights_experiment(name, named.retrieval)
+        tried = expand(asked, named.retrieval)
+        with self.indexed(dataset) as database:
+            title = _("Trying configurations: {count}").format(count=len(tried))
+            total = 2 * len(dataset.questions) * len(tried)
+            with self._progress(title, total=total) as advance:
+                pipeline = self._pipeline(database)
+                return asked, run_experiment(database, pipeline, asked, tried, progress=advance)
+
     @contextmanager
     def indexed(self, dataset: QuestionSet) -> Iterator[Database]:
         """Lend the database of a set, which is indexed unless an earlier run did."""
@@ -164,6 +178,14 @@ class Bench:
         with Database(self._server.dsn(name)) as database:
             self._index(database, dataset)
             yield database
+
+    def _pipeline(self, database: Database) -> RetrievalPipeline:
+        return RetrievalPipeline(
+            database,
+            embedder=self._embedder,
+            tenant=self._settings.tenant,
+            keep_vectors=partial(keep_vectors, database),
+        )
 
     def _embedder(self, model: str) -> Embedder:
         return CachedEmbedder(build_embedder(model, self._settings.servers), self._vectors)
@@ -198,12 +220,7 @@ class Bench:
         self, database: Database, dataset: QuestionSet, named: NamedConfiguration
     ) -> Measured:
         config, tenant = named.retrieval, self._settings.tenant
-        pipeline = RetrievalPipeline(
-            database,
-            embedder=self._embedder,
-            tenant=tenant,
-            keep_vectors=partial(keep_vectors, database),
-        )
+        pipeline = self._pipeline(database)
         pipeline.warm_up(config)
         if config.uses_vectors:
             # All at once: otherwise only the first configuration of a model would wait for them.

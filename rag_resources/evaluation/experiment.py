@@ -9,13 +9,14 @@ from pathlib import Path
 from uuid import UUID
 
 from rag_resources.configurations import read_yaml
-from rag_resources.core.comparison import Comparison, QueryMetrics, compare
+from rag_resources.core.comparison import Comparison, QueryMetrics, Verdict, compare
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
 from rag_resources.core.evaluation import Summary
 from rag_resources.core.experiment import (
     Choice,
     Experiment,
+    Metric,
     choose,
     parse_experiment,
     split_questions,
@@ -34,14 +35,25 @@ class ExperimentResult:
     Attributes:
         configurations: The configurations tried, by name, the base first.
         summaries: One per configuration, over all questions.
+        metric: What chose.
         against_base: The configurations chosen against the base, each over the questions that did
             not choose it.
+        on_the_rest: The best against the base on the questions without the tag; None if all chose.
     """
 
     configurations: Mapping[str, RetrievalConfig]
     summaries: Mapping[str, Summary]
     choice: Choice
+    metric: Metric
     against_base: Comparison
+    on_the_rest: Comparison | None = None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether choosing so is worth it: significantly better than the base, and not the base."""
+        [item] = [each for each in self.against_base.metrics if each.metric == self.metric]
+        is_other = self.choice.best != next(iter(self.configurations))
+        return is_other and item.verdict is Verdict.BETTER
 
 
 def load_experiment(path: Path) -> Experiment:
@@ -62,6 +74,7 @@ def run_experiment(
     experiment: Experiment,
     configurations: Mapping[str, RetrievalConfig],
     *,
+    tag: str | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ExperimentResult:
     """Evaluate every configuration, choose one, and judge it on questions held out from the choice.
@@ -73,6 +86,7 @@ def run_experiment(
         pipeline: Over that database. It embeds each question once, so latencies exclude embedding.
         experiment: How to choose.
         configurations: What to try, by name, the base first.
+        tag: Only the questions with it choose; None lets all of them.
         progress: As for `evaluate`, for each configuration.
 
     Raises:
@@ -82,14 +96,16 @@ def run_experiment(
     """
     with database.transaction() as connection:
         entries = list_golden(connection)
-    if len(entries) < experiment.selection.folds:
+    asking = [entry for entry in entries if tag is None or tag in entry.tags]
+    parts = split_questions(asking, experiment.selection)
+    if len(parts) < experiment.selection.folds:
         message = ngettext(
-            "There is {count} question, and at least {needed} are needed to choose with some and "
-            "judge with others.",
-            "There are {count} questions, and at least {needed} are needed to choose with some "
-            "and judge with others.",
-            len(entries),
-        ).format(count=len(entries), needed=experiment.selection.folds)
+            "There is {count} question about notes of its own, and at least {needed} are needed to "
+            "choose with some and judge with others.",
+            "There are {count} groups of questions about notes of their own, and at least {needed} "
+            "are needed to choose with some and judge with others.",
+            len(parts),
+        ).format(count=len(parts), needed=experiment.selection.folds)
         raise InvalidGoldenDatasetError(message, [])
     searching = {item.model: item for item in configurations.values() if item.uses_vectors}
     for config in searching.values():
@@ -115,13 +131,23 @@ def run_experiment(
             )
     metric = experiment.selection.metric
     results = {name: _query_metrics(summary) for name, summary in summaries.items()}
-    choice = choose(results, split_questions(entries, experiment.selection), metric)
-    base = next(iter(configurations))
+    chosen_by = {entry.golden_id for entry in asking}
+    choosing = {
+        name: {key: own for key, own in asked.items() if key in chosen_by}
+        for name, asked in results.items()
+    }
+    choice = choose(choosing, parts, metric)
+    base = results[next(iter(configurations))]
+    rest = base.keys() - choice.judged.keys()
     return ExperimentResult(
         configurations,
         summaries,
         choice,
-        compare({key: results[base][key] for key in choice.judged}, choice.judged),
+        metric,
+        compare({key: base[key] for key in choice.judged}, choice.judged),
+        compare({key: base[key] for key in rest}, {key: results[choice.best][key] for key in rest})
+        if rest
+        else None,
     )
 
 

@@ -2,21 +2,28 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.cli.experiment import offer
+from rag_resources.configurations import load_configuration
+from rag_resources.core.configuration import RetrievalConfig, with_overrides
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.experiment import expand
+from rag_resources.core.experiment import Experiment, expand, parse_experiment
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import count_steps
-from rag_resources.evaluation.experiment import load_experiment, run_experiment
+from rag_resources.evaluation.experiment import (
+    ExperimentResult,
+    load_experiment,
+    run_experiment,
+)
 from rag_resources.providers.cache import EMBEDDINGS, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
-from rag_resources.store.golden import write_golden
+from rag_resources.store.golden import list_golden, write_golden
 from tests.corpus import Corpus, Draft
 from tests.embedders import HashEmbedder
 
@@ -107,6 +114,38 @@ def test_every_question_is_embedded_once_and_nothing_is_stored(corpus: Corpus, p
     assert len(result.choice.by_part) == 5
     assert len(result.choice.judged) == len(WORDS)
     assert {item.difference for item in result.against_base.metrics} == {0}
+
+
+def test_the_best_is_offered_only_with_evidence_and_judged_by_those_that_did_not_choose(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    with corpus.database.transaction() as connection:
+        asked = list_golden(connection)
+        tagged = [replace(each, tags=("mitad",)) for each in asked[:8]] + asked[8:]
+        write_golden(connection, tagged, replace=True, reason="tags")
+    nothing = with_overrides(BASE, {"strategy": "semantic", "similarity_threshold": 1.0})
+
+    def run(base: RetrievalConfig, tried: dict[str, object]) -> tuple[Experiment, ExperimentResult]:
+        raw = {"name": "x", "base": "vieja", "configurations": {"otra": tried}}
+        experiment = parse_experiment(raw, origin="x")
+        found = run_experiment(
+            corpus.database, corpus.pipeline(), experiment, expand(experiment, base), tag="mitad"
+        )
+        return experiment, found
+
+    experiment, better = run(nothing, {"strategy": "fulltext"})
+    assert better.choice.judged.keys() == {each.golden_id for each in asked[:8]}
+    assert better.on_the_rest is not None
+    assert better.on_the_rest.queries == 2
+    assert better.is_better
+    path = offer(experiment, better, tmp_path)
+    assert path is not None
+    named = load_configuration(path)
+    assert (named.name, named.retrieval.strategy) == ("vieja_tuned", "fulltext")
+    same = run(BASE, {"context": {"sentences_before": 1}})
+    assert not same[1].is_better
+    assert offer(*same, tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("text", ["name: [", "- lista", "\udcff"])

@@ -1,11 +1,13 @@
 """Grids of configurations, and a choice judged on held-out questions."""
 
+from dataclasses import replace
+from itertools import combinations
 from uuid import UUID
 
 import numpy as np
 import pytest
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig, with_overrides
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import (
     MAX_CONFIGURATIONS,
@@ -14,6 +16,7 @@ from rag_resources.core.experiment import (
     expand,
     parse_experiment,
     split_questions,
+    weights_experiment,
 )
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.retrievers import RetrieverName
@@ -26,7 +29,7 @@ def entries(count: int) -> list[GoldenEntry]:
     return [
         GoldenEntry(
             query=f"¿pregunta {number}?",
-            relevant_note_ids=(UUID(int=1),),
+            relevant_note_ids=(UUID(int=number),),
             expected_answer="sí",
             category="causal" if number % 3 == 0 else "factual",
             difficulty=1,
@@ -111,6 +114,40 @@ def test_a_split_depends_on_texts_and_seed_alone() -> None:
     asked = entries(40)
     assert split_questions(asked, Selection()) == split_questions(asked[::-1], Selection())
     assert split_questions(asked, Selection()) != split_questions(asked, Selection(seed=2))
+
+
+def test_questions_about_one_note_are_never_on_both_sides_of_a_split() -> None:
+    notes = [UUID(int=number) for number in range(60)]
+    asked = [
+        replace(entry, relevant_note_ids=(notes[number // 3], notes[59 - number // 6]))
+        for number, entry in enumerate(entries(120))
+    ]
+    parts = split_questions(asked, Selection())
+    assert len(parts) == 5
+    assert set.union(*map(set, parts)) == {entry.golden_id for entry in asked}
+    for first, second in combinations(parts, 2):
+        mine, others = (
+            {note for each in asked if each.golden_id in part for note in each.relevant_note_ids}
+            for part in (first, second)
+        )
+        assert not mine & others
+    alone = [replace(entry, relevant_note_ids=(notes[0],)) for entry in asked]
+    assert len(split_questions(alone, Selection())) == 1
+
+
+def test_the_weights_of_a_configuration_are_tried_on_a_small_grid() -> None:
+    assert len(expand(weights_experiment("base", BASE), BASE)) == 4
+    parts = {"semantic": 0.25, "windows": 0.25, "fulltext": 0.5}
+    changed = {own: {"weight": weight} for own, weight in parts.items()}
+    base = with_overrides(BASE, {"retrievers": changed})
+    tried = expand(weights_experiment("base", base), base)
+    assert len(tried) == 12
+    for name, config in tried.items():
+        weights = [config.retrievers[own].weight for own in config.searched]
+        assert name == "base" or sum(weights) == pytest.approx(1, abs=0.002)
+    without = RetrievalConfig(strategy="fulltext")
+    with pytest.raises(InvalidConfigurationError):
+        weights_experiment("palabras", without)
 
 
 def test_what_is_judged_was_chosen_by_other_questions() -> None:
