@@ -66,7 +66,7 @@ class HtmlReader:
     """Reads a web page as one page."""
 
     name = "html"
-    reader_hash = identity_of(name, 3, "selectolax", "charset-normalizer")
+    reader_hash = identity_of(name, 4, "selectolax", "charset-normalizer")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the only page.
@@ -369,8 +369,12 @@ def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
     """
     rows: list[tuple[list[str], bool]] = []
     down: dict[int, tuple[int, str]] = {}
+    group = None
     for row in _own_rows(table):
         texts: list[str] = []
+        if row.parent is not None and row.parent.mem_id != group:
+            down.clear()
+            group = row.parent.mem_id
 
         def take_from_above(texts: list[str] = texts) -> None:
             while len(texts) in down:
@@ -394,7 +398,7 @@ def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
 
 
 def _reach(cell: LexborNode, name: str) -> int:
-    """Return how many rows or columns a cell spans; `rowspan="0"` is the rest of the table."""
+    """Return how many rows or columns a cell spans; `rowspan="0"` is the rest of its group."""
     value = cell.attributes.get(name) or ""
     if name == "rowspan" and value.strip() == "0":
         return _MOST_REACH

@@ -1,6 +1,7 @@
 """A page of a PDF file: what is shown on it, in reading order, with structure and places."""
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,13 +26,18 @@ from rag_resources.documents.pdf_lines import segments_of
 from rag_resources.documents.pdf_tables import AlignedTables
 from rag_resources.documents.pdf_text import PageText
 from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
-from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
 from rag_resources.documents.pdf_words import Word, form_words, read_words
 from rag_resources.languages.messages import _
 
 NEEDS_OCR = "PAGE_NEEDS_OCR"
 """Code of the message about a page that shows something, but has no text."""
 
+HIDDEN = "hidden"
+OFF_PAGE = "off_page"
+CLIPPED = "clipped"
+
+_SCAN = 0.5
+"""An image over this share of a page is a scan of it."""
 _MOSTLY = 0.6
 """Share of the letters of a page."""
 
@@ -220,4 +226,81 @@ def damaged_page(number: int) -> str:
     """Say that a page cannot be read."""
     return _("Page {number} of the PDF cannot be read: it is damaged. The others are read.").format(
         number=number
+    )
+
+
+def is_recognised_scan(
+    words: Sequence[Word], drawings: Drawings, size: tuple[float, float]
+) -> bool:
+    """Whether the page is a scan with all its words invisible behind it, as OCR writes them."""
+    if not words or any(word.style.painted for word in words):
+        return False
+    page = size[0] * size[1] or 1.0
+    return any(
+        (right - left) * (bottom - top) / page >= _SCAN
+        for left, top, right, bottom in drawings.images
+    )
+
+
+def split_by_visibility(
+    words: Sequence[Word],
+    drawings: Drawings,
+    size: tuple[float, float],
+    *,
+    ignore_paint: bool = False,
+) -> tuple[list[Word], dict[str, list[Word]]]:
+    """Return the words that can be seen, and the others by reason.
+
+    Args:
+        words: The page's words.
+        drawings: The page's drawings.
+        size: The page's size.
+        ignore_paint: Whether words count as visible although nothing is painted.
+    """
+    seen: list[Word] = []
+    unseen: dict[str, list[Word]] = defaultdict(list)
+    backgrounds = [*drawings.areas, *drawings.images]
+    for word in words:
+        reason = _reason(word, backgrounds, drawings, size, ignore_paint=ignore_paint)
+        if reason is None:
+            seen.append(word)
+        else:
+            unseen[reason].append(word)
+    return seen, dict(unseen)
+
+
+def _reason(
+    word: Word,
+    backgrounds: Sequence[Rectangle],
+    drawings: Drawings,
+    size: tuple[float, float],
+    *,
+    ignore_paint: bool,
+) -> str | None:
+    if not _overlap(word.box, (0.0, 0.0, *size)):
+        return OFF_PAGE
+    if not ignore_paint and not word.style.painted:
+        return HIDDEN
+    if word.style.white and not any(_overlap(word.box, box) for box in backgrounds):
+        return HIDDEN
+    if drawings.clips and _is_clipped(word, drawings):
+        return CLIPPED
+    return None
+
+
+def _is_clipped(word: Word, drawings: Drawings) -> bool:
+    """Whether a word lies in a clipped text object, on the part that does not show."""
+    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
+    return any(
+        bounds[0] <= x <= bounds[2] and bounds[1] <= y <= bounds[3] and not _overlap(word.box, clip)
+        for bounds, clip in drawings.clips
+    )
+
+
+def _overlap(first: Rectangle, second: Rectangle) -> bool:
+    return (
+        first[0] < second[2]
+        and second[0] < first[2]
+        and first[1] < second[3]
+        and second[1] < first[3]
     )

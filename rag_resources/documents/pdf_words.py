@@ -1,6 +1,6 @@
 """Words of a PDF page with box, size and weight, as PDFium finds them in the file's order.
 
-Which of them are shown is decided in `documents.pdf_visibility`; lines and columns are made in
+Which of them are shown is decided in `documents.pdf_page`; lines and columns are made in
 `documents.pdf_layout`.
 """
 

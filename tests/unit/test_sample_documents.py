@@ -5,9 +5,9 @@ import json
 from itertools import pairwise
 
 from rag_resources.core.documents import Page
-from rag_resources.core.section_identity import StoredSection, name_sections
 from rag_resources.core.sections import sections_of
 from rag_resources.core.text import content_sha256
+from rag_resources.documents.applying import StoredSection, name_sections
 from rag_resources.documents.media_types import media_type_of
 from rag_resources.documents.readers import reader_of
 from rag_resources.settings import SAMPLE

@@ -84,7 +84,8 @@ def test_cells_stay_in_their_columns() -> None:
         HtmlReader(),
         html(
             "<table><tr><th rowspan=2>Mes<th colspan=2>2024<th>2025<tr><th>A<th>B<th>C"
-            "<tr><td rowspan=0>Mayo<td>1<td><td>3<tr><td>2<td><td>4</table>"
+            "<tr><td rowspan=0>Mayo<td>1<td><td>3<tr><td>2<td><td>4"
+            "<tbody><tr><td>Junio<td>5<td><td>6</table>"
         ),
     )
     assert blocks(page) == [
@@ -92,6 +93,7 @@ def test_cells_stay_in_their_columns() -> None:
         ("table_header", 0, "Mes\tA\tB\tC"),
         ("table_row", 0, "Mayo\t1\t\t3"),
         ("table_row", 0, "Mayo\t2\t\t4"),
+        ("table_row", 0, "Junio\t5\t\t6"),
     ]
 
 
