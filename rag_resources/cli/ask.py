@@ -1,7 +1,8 @@
 """`rag ask`: answers a question with sentences of the notes, each with its citation."""
 
 import sys
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,13 +24,13 @@ from rag_resources.cli.search_options import (
     ConfigOption,
     FilterOption,
     LanguageOption,
-    QuestionArgument,
+    Search,
     SetOption,
     TopKOption,
     search_of,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.errors import InvalidParameterError, RagError
 from rag_resources.languages.messages import _, joined
 
 if TYPE_CHECKING:
@@ -41,7 +42,13 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def ask(
-    question: QuestionArgument,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PREGUNTA",
+            help=_("The question; without it, each line typed or piped is one."),
+        ),
+    ] = None,
     config: ConfigOption = None,
     top_k: TopKOption = None,
     changed: SetOption = None,
@@ -63,34 +70,68 @@ def ask(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer a question with cited sentences."""
-    search = search_of(
-        question,
-        config=config,
-        top_k=top_k,
-        changed=changed,
-        filters=filters,
-        language=language,
-        has_words=False,
-    )
+    """Answer a question with cited sentences; without one, each that is typed until the end."""
+
+    def search(asked: str) -> Search:
+        return search_of(
+            asked,
+            config=config,
+            top_k=top_k,
+            changed=changed,
+            filters=filters,
+            language=language,
+            has_words=False,
+        )
+
+    options = {"ignored": tuple(ignored or ())}
+    # A question of the command line is checked before anything starts.
+    given = None if question is None else search(question)
     with application() as app:
-        page = _Page(at_once=sys.stdout.isatty() and not as_json)
-        arguments = search.arguments(app) | {
-            "conversation": _turns(app, after),
-            "ignored": tuple(ignored or ()),
-        }
-        asked = page.fill(app, search.question, arguments).reworded(told)
+        turns, asked = _turns(app, after), None
+        if given is not None:
+            asked = _answer(app, given, options | {"conversation": turns}, as_json=as_json)
+        for line in _typed() if given is None else ():
+            try:
+                asked = _answer(
+                    app, search(line), options | {"conversation": turns}, as_json=as_json
+                )
+            except RagError as error:
+                fail(_("Error: {message}").format(message=error.message))
+            else:
+                turns = (asked.reading.searched,)
+    if asked is None:
+        raise InvalidParameterError(_("The argument “{name}” is missing.").format(name="PREGUNTA"))
+    if asked.error:
+        raise typer.Exit(1)
+
+
+def _typed() -> Iterator[str]:
+    """Yield the questions typed at a terminal, or the lines of a pipe, until they end."""
+    if sys.stdin.isatty():
+        note(_("Write a question; Ctrl+D ends."))
+    with suppress(EOFError):
+        while True:
+            if line := input("> " if sys.stdin.isatty() else "").strip():
+                yield line
+
+
+def _answer(
+    app: "Application", search: Search, options: dict[str, Any], *, as_json: bool
+) -> "Asked":
+    """Answer a question and write the answer."""
+    page = _Page(at_once=sys.stdout.isatty() and not as_json)
+    arguments = search.arguments(app) | options
+    asked = page.fill(app, search.question, arguments).reworded(told)
     if as_json:
         write_json(asked.to_json())
-    else:
-        warn_of(asked.retrieval.response)
-        _say_reading(asked)
-        if not asked.retrieval.response.error:
-            page.finish(asked)
-    if asked.error:
-        if not as_json and asked.interruption:
-            fail(_("Error: {message}").format(message=asked.interruption))
-        raise typer.Exit(1)
+        return asked
+    warn_of(asked.retrieval.response)
+    _say_reading(asked)
+    if not asked.retrieval.response.error:
+        page.finish(asked)
+    if asked.error and asked.interruption:
+        fail(_("Error: {message}").format(message=asked.interruption))
+    return asked
 
 
 def _turns(app: "Application", after: str | None) -> tuple[str, ...]:

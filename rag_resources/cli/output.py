@@ -57,6 +57,9 @@ PIPED_COLUMNS = 120
 """Width of passages written to a file or a pipe; tables are as wide as their cells."""
 
 _MIN_SECRET_CHARS = 4
+_CELL_EDGES = 2
+_TABLE_EDGES = 1
+"""Characters between the columns of a table, and around it."""
 
 
 _quiet = ContextVar("quiet", default=False)
@@ -227,26 +230,56 @@ def print_table(
 ) -> None:
     """Print a table below its title; the first column and prose are aligned left, others right.
 
-    Only prose on a terminal is folded: elsewhere a line holds a whole row.
+    On a terminal it fits the screen without breaking a word: what is too wide as a table is shown
+    as a block of lines for each row. Elsewhere a line holds a whole row.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD)
-    for index, column in enumerate(columns):
-        made.add_column(
-            Text(column), justify="right" if index and not prose else "left", overflow="fold"
-        )
-    for row in rows:
-        made.add_row(*(Text(clean(cell)) for cell in row))
     screen = console()
-    if not (prose and screen.is_terminal):
-        wide = screen.options.update(width=_WIDEST)
-        screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
+    cells = [[clean(cell) for cell in row] for row in rows]
+    widths = _widths([columns, *cells], screen.width) if screen.is_terminal else None
     if title:  # A title of the table itself would be wrapped at the width of the table.
         screen.print(Text(title, style="table.title"))
+    if screen.is_terminal and widths is None:
+        for row in cells:
+            lines = [f"{name}: {cell}" for name, cell in zip(columns, row, strict=True)]
+            screen.print("\n".join(lines), end="\n\n")
+        return
+    made = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0) if widths else (0, 1))
+    for index, column in enumerate(columns):
+        made.add_column(
+            Text(column),
+            justify="right" if index and not prose else "left",
+            overflow="fold",
+            width=widths[index] if widths else None,
+        )
+    for row in cells:
+        made.add_row(*map(Text, row))
+    if widths is None:
+        wide = screen.options.update(width=_WIDEST)
+        screen.width = max(screen.width, screen.measure(made, options=wide).maximum)
     screen.print(made)
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Share the screen among the columns of a table; None if their longest words do not fit."""
+    from rich.cells import cell_len
+
+    columns = list(zip(*rows, strict=True))
+    least = [max(map(cell_len, " ".join(own).split()), default=1) for own in columns]
+    wanted = [max(1, *map(cell_len, "\n".join(own).split("\n"))) for own in columns]
+    left = width - _TABLE_EDGES - len(columns) * _CELL_EDGES - sum(least)
+    if left < 0:
+        return None
+    made = list(least)
+    by_need = sorted(range(len(made)), key=lambda index: wanted[index] - least[index])
+    for place, index in enumerate(by_need):
+        more = min(wanted[index] - least[index], left // (len(made) - place))
+        made[index] += more
+        left -= more
+    return made
 
 
 def show_table(shown: ReportTable) -> None:

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from pathspec import GitIgnoreSpec
+
 from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.errors import unreadable as read_problem
 from rag_resources.core.path_pattern import PathPattern
 from rag_resources.core.quoting import printable
 from rag_resources.core.types import RejectedRecord
 from rag_resources.documents.media_types import SUFFIXES
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, about
+
+IGNORE_FILE = ".ragignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +91,15 @@ def walk(
 ) -> Iterator[tuple[Path, str] | RejectedRecord]:
     """Yield the files of a folder and its subfolders, in order of names, each with its path in it.
 
-    Links to what the walk finds anyway are skipped; a link out of the folder is rejected.
+    Links to what the walk finds anyway are skipped, and what `.ragignore` names; a link out of the
+    folder is rejected.
 
     Args:
         root: The folder.
         suffixes: Of the files, in lower case; others are skipped.
         leaves_out: Whether a file or folder is skipped, by its name.
     """
-    real_root = root.resolve()
+    real_root, is_ignored = root.resolve(), ignored_by(root)
     seen = {real_root}
     stack = _entries(root, leaves_out)
     while stack:
@@ -103,6 +109,8 @@ def walk(
             if _is_redundant_link(path, real_root):
                 continue
             is_folder = path.is_dir()
+            if is_ignored(f"{name}/" if is_folder else name):
+                continue
             if not is_folder and path.suffix.lower() not in suffixes:
                 continue
             if path.is_symlink() and not path.resolve().is_relative_to(real_root):
@@ -123,6 +131,24 @@ def walk(
                 yield (path, name) if path.is_file() else unreadable(name)
         except OSError:
             yield unreadable(name)
+
+
+def ignored_by(root: Path) -> Callable[[str], bool]:
+    """Return whether the file `.ragignore` of a folder names a path in it; a folder ends in `/`.
+
+    Its lines are patterns as in `.gitignore`.
+
+    Raises:
+        InvalidSourceError: The file cannot be read.
+    """
+    path = root / IGNORE_FILE
+    try:
+        lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+        return GitIgnoreSpec.from_lines(lines).match_file
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSourceError(read_problem(path, error), path=str(path)) from error
+    except ValueError as error:
+        raise InvalidSourceError(about(IGNORE_FILE, str(error)), path=str(path)) from error
 
 
 def unreadable(name: str) -> RejectedRecord:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.likely import likely_language
 from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.documents.folder import ignored_by
 from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.markdown import opens_front_matter
 from rag_resources.ingestion.sources import (
@@ -109,10 +110,16 @@ def _file_names(path: Path, found: Survey) -> Iterator[str]:
     if not path.is_dir():
         yield path.name
         return
+    is_ignored = ignored_by(path)
     for folder, folders, names in os.walk(path):
+        inner = Path(folder).relative_to(path)
         for name in (own for own in folders if own == _TRASH or is_template(own)):
             reason = "trash" if name == _TRASH else "template"
             inside = os.walk(Path(folder, name))
             found.left_out[reason] += sum(len(files) for _, _, files in inside)
-        folders[:] = [name for name in folders if not is_left_out(name)]
-        yield from (name for name in names if not is_left_out(name))
+        folders[:] = [
+            name for name in folders if not (is_left_out(name) or is_ignored(f"{inner / name}/"))
+        ]
+        yield from (
+            name for name in names if not (is_left_out(name) or is_ignored(str(inner / name)))
+        )

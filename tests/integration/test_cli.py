@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,8 +65,8 @@ def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
     """Call `rag` in this process, in an empty folder with a home of its own."""
     isolate(monkeypatch, tmp_path)
 
-    def call(*arguments: str | Path) -> Outcome:
-        return call_rag(monkeypatch, capsys, *arguments)
+    def call(*arguments: str | Path, stdin: str = "") -> Outcome:
+        return call_rag(monkeypatch, capsys, *arguments, stdin=stdin)
 
     return call
 
@@ -412,6 +413,16 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
 
 
 # State
+
+
+def test_without_a_question_each_line_is_one(indexed: Rag) -> None:
+    """A bad one ends nothing; without any line the question is missing."""
+    questions = f"¿Qué tiempo hizo en Lisboa?\n\n{'x' * 2_001}\n¿Y en Oporto?\n"
+    asked = indexed("ask", "--config", CONFIGURATION, stdin=questions)
+    assert asked.code == 0
+    assert len(re.findall(r"rag feedback \w+ up", asked.err)) == 2
+    assert "2000" in asked.err
+    assert "PREGUNTA" in indexed("ask").err
 
 
 def test_looking_at_a_database_does_not_change_it(

@@ -18,6 +18,7 @@ from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion import records as records_module
 from rag_resources.ingestion.sources import iter_source
+from rag_resources.ingestion.survey import survey
 
 NOBODY = 65534
 MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
@@ -492,6 +493,14 @@ class TestFolders:
             write(tmp_path / name, name)
         write(tmp_path / "c.jsonl", jsonl({"id": "fila", "text": "x"}))
         assert [n.external_id for n in notes(tmp_path)] == ["a/a", "a/b/c", "a/z", "b", "fila"]
+
+    def test_what_the_ignore_file_names_is_not_read(self, tmp_path: Path) -> None:
+        """As in `.gitignore`; also in the survey of the folder."""
+        for name in ("a.md", "viejo/b.md", "viejo/c.md", "d.tmp.md", "x/viejo.md"):
+            write(tmp_path / name, name)
+        write(tmp_path / ".ragignore", "# lo viejo\nviejo/\n!viejo/c.md\n*.tmp.md\n")
+        assert [n.external_id for n in notes(tmp_path)] == ["a", "x/viejo"]
+        assert survey(tmp_path).notes == 2
 
     def test_the_same_id_in_two_files_rejects_the_second(self, tmp_path: Path) -> None:
         write(tmp_path / "a.md", "uno")
