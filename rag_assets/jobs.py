@@ -90,7 +90,7 @@ evaluate_job = dg.define_asset_job(
 promote_job = dg.define_asset_job(
     "promote",
     selection=dg.AssetSelection.assets(PROMOTED_CONFIG),
-    description=_("Promotes the named candidate, or the best that passes its gate."),
+    description=_("Lets a configuration serve that passes the gate."),
 )
 
 
@@ -100,11 +100,7 @@ def _job_of(name: str, op: dg.OpDefinition, example: dg.Config | None = None) ->
     return graph.to_job(config=dg.RunConfig(ops={op.name: example}) if example else None)
 
 
-@dg.op(
-    description=_(
-        "Searches the passages that answer a question, with the configuration that serves."
-    )
-)
+@dg.op(description=_("Searches the passages that answer a question."))
 def retrieve_passages(
     context: dg.OpExecutionContext, config: RetrieveConfig, rag: RagResource
 ) -> None:
@@ -147,12 +143,7 @@ retrieve_job = _job_of(
 )
 
 
-@dg.op(
-    description=_(
-        "Answers a question with cited sentences: the log shows them as they are checked, and the "
-        "answer stays as metadata."
-    )
-)
+@dg.op(description=_("Answers a question with sentences of your notes, each with its citation."))
 def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagResource) -> None:
     """Answer one question; each sentence is in the log as soon as it is checked."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
@@ -192,12 +183,7 @@ ask_job = _job_of(
 )
 
 
-@dg.op(
-    description=_(
-        "Compares two evaluations question by question: which is better, by how much, which "
-        "questions change and what was different."
-    )
-)
+@dg.op(description=_("Compares two evaluations question by question."))
 def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
@@ -276,11 +262,7 @@ def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: R
     )
 
 
-@dg.op(
-    description=_(
-        "Withdraws the configuration that serves and goes back to the one before, with its model."
-    )
-)
+@dg.op(description=_("Goes back to the configuration that served before."))
 def withdraw_promotion(
     context: dg.OpExecutionContext, config: PromotionRollbackConfig, rag: RagResource
 ) -> None:
@@ -434,9 +416,9 @@ retire_model_job = _job_of("retire_model", retire_embedding_model)
 
 @dg.op(
     description=_(
-        "Gives a tenant with more than 10,000 passages (1,000, if windows are searched) vector "
-        "indexes of its own: those of all tenants find too little of it. The same as rag tenant "
-        "promote."
+        "Gives a large tenant vector indexes of its own, so that its "
+        "questions find what is its own among everybody's. Nothing is "
+        "stopped."
     )
 )
 def give_own_indexes(

@@ -73,7 +73,7 @@ def evaluate(
                 ).format(count=len(broken), first=broken[0].finding)
             )
         with progress(
-            _("Evaluating {name}").format(name=config), total=app.evaluations.steps()
+            _("Evaluating: {names}…").format(names=config), total=app.evaluations.steps()
         ) as advance:
             evaluation = app.evaluations.run(named, store=not no_store, progress=advance)
         gates = app.evaluations.gates_of(named, evaluation)

@@ -72,7 +72,7 @@ def list_answers(limit: LimitOption = SHOWN_ANSWERS, as_json: JsonOption = False
         write_json({"answers": [own.to_json() for own in found]})
         return
     columns = (
-        *(_("Id"), _("Asked (UTC)"), _("Question")),
+        *(_("Id"), _("Date (UTC)"), _("Question")),
         *(_("Outcome"), _("Citations"), _("Opinions")),
     )
     rows = [

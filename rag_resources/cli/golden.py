@@ -204,7 +204,7 @@ def list_entries(
     show_list(columns, rows, len(rows))
 
 
-@command(app, "show", _("Shows a question with everything that is known of it."))
+@command(app, "show", _("Shows everything that is known of it."))
 def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
     """Show everything known about a question."""
     with application() as opened:

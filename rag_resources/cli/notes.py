@@ -81,7 +81,7 @@ def list_notes(
         show_list(columns, cells, total)
 
 
-@command(app, "show", _("Shows a note, or its deletion, with everything that is known of it."))
+@command(app, "show", _("Shows everything that is known of it."))
 def show(name: Name, as_json: JsonOption = False) -> None:
     """Show everything known about a note, or about its deletion."""
     from rag_resources.store.notes import StoredNote

@@ -225,7 +225,7 @@ class Bench:
         if config.uses_vectors:
             # All at once: otherwise only the first configuration of a model would wait for them.
             self._embedder(config.model).embed_queries([each.query for each in dataset.questions])
-        title = _("Evaluating {name}").format(name=named.name)
+        title = _("Evaluating: {names}…").format(names=named.name)
         with self._progress(title, total=2 * len(dataset.questions)) as advance:
             made = evaluate(database, pipeline, named.name, config, store=False, progress=advance)
         impaired = made.summary.failed_queries + made.summary.degraded_queries

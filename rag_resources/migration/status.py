@@ -255,7 +255,7 @@ def _quality_table(status: MigrationStatus) -> ReportTable:
             "MRR",
             "p95 ms",
             _("Questions"),
-            _("Measured (UTC)"),
+            _("Date (UTC)"),
         ),
         (_quality_row(quality),) if quality else (),
     )
@@ -282,7 +282,7 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
         _("Last batch of each model"),
         (
             _("Model"),
-            _("Measured (UTC)"),
+            _("Date (UTC)"),
             _("Months"),
             _("Gate"),
             _("Reason"),

@@ -223,7 +223,7 @@ def _configurations(report: EvaluationReport) -> ReportTable:
     )
     return replace(
         table,
-        columns=(*table.columns, _("May it serve?")),
+        columns=(*table.columns, _("Serves")),
         rows=tuple((*row, _may_serve(item)) for row, item in zip(table.rows, items, strict=True)),
     )
 
