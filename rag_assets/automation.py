@@ -8,24 +8,31 @@ import dagster as dg
 from rag_assets.keys import MAIN_JOB, embeddings_key, evaluation_key
 
 
-def when_months_change() -> dg.AutomationCondition[dg.AssetKey]:
+def when_months_change() -> dg.AutomationCondition[Any]:
     """Return the condition for monthly assets to be made again after their inputs.
 
-    `eager()` only covers the latest month. This condition also makes an earlier month again, if it
-    was made before: a note of that month may be edited, deleted or added late. Months that were
-    never made are left to a backfill, because a migration proceeds in batches. What the main job
-    updates is left to the main job: it ingests every month and indexes only if anything waits.
+    It is `eager()` with two differences. An earlier month is made again, too, if it was made
+    before: a note of that month may be edited, deleted or added late. And a month that was never
+    made waits for a backfill, because a migration proceeds in batches, or was undone on purpose.
+    What the main job updates is left to the main job: it ingests every month and indexes only if
+    anything waits.
     """
-    latest = dg.AutomationCondition.in_latest_time_window()
-    made = ~dg.AutomationCondition.missing()
-    by_main_job = dg.AutomationCondition.all_new_updates_have_run_tags(tag_keys={MAIN_JOB})
+    wanted = dg.AutomationCondition.in_latest_time_window() | ~dg.AutomationCondition.missing()
     by_others = (
         dg.AutomationCondition.newly_updated()
         & ~dg.AutomationCondition.executed_with_root_target()
-        & ~by_main_job
+        & ~dg.AutomationCondition.all_new_updates_have_run_tags(tag_keys={MAIN_JOB})
     )
-    eager = dg.AutomationCondition.eager().without(latest)
-    return (latest | made) & eager.replace("newly_updated_without_root", by_others)
+    updated: dg.AutomationCondition[Any] = dg.AutomationCondition.any_deps_updated().replace(
+        "newly_updated_without_root", by_others
+    )
+    return (
+        wanted
+        & updated.since_last_handled()
+        & ~dg.AutomationCondition.any_deps_missing()
+        & ~dg.AutomationCondition.any_deps_in_progress()
+        & ~dg.AutomationCondition.in_progress()
+    )
 
 
 def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:

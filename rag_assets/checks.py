@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import dagster as dg
 
-from rag_assets.configured import Configured
 from rag_assets.gates import record_quality
 from rag_assets.keys import (
     CHUNKS,
@@ -210,7 +209,7 @@ def chunk_integrity(
     )
 
 
-def build_vectors_checks(model: str, configured: Configured) -> list[dg.AssetChecksDefinition]:
+def build_vectors_checks(model: str) -> list[dg.AssetChecksDefinition]:
     """Build the checks that a model's vectors are complete, and come from the model."""
 
     @dg.asset_check(
@@ -267,7 +266,7 @@ def build_vectors_checks(model: str, configured: Configured) -> list[dg.AssetChe
     def verified(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
         vectors = rag.indexing.verify_vectors(model, run_window(context.run.tags, rag.settings))
         if vectors.faults:
-            record_quality(context, rag, configured, model)
+            record_quality(context, rag, model)
         elif vectors.lowest_cosine is None:
             return dg.AssetCheckResult(passed=True, description=_("There is nothing to do."))
         return dg.AssetCheckResult(

@@ -88,8 +88,8 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
 
 def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
     return [
-        *(c for model in configured.models for c in checks.build_vectors_checks(model, configured)),
-        *(build_quality_check(model, configured) for model in configured.models),
+        *(check for model in configured.models for check in checks.build_vectors_checks(model)),
+        *map(build_quality_check, configured.models),
         *map(checks.build_completeness_check, GraphPart),
         *(gate for item in configured.configurations.values() for gate in build_gates(item)),
     ]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from rag_assets.configured import Configured
 from rag_assets.keys import GOLDEN_DATASET, embeddings_key, evaluation_key
 from rag_assets.metadata import (
     comparison_metadata,
@@ -38,7 +37,7 @@ from rag_resources.evaluation.summary import (
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 
-WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+WARN = dg.AssetCheckSeverity.WARN
 
 
 class Gate(NamedTuple):
@@ -50,7 +49,7 @@ class Gate(NamedTuple):
     Attributes:
         name: The name of the check.
         description: What it asks for.
-        blocks: Whether the settings let it keep a candidate from serving; otherwise it warns.
+        blocks: Whether the settings let it keep a candidate from serving; otherwise it informs.
         state: Its verdict.
         said: The verdict in words.
         figures: What the verdict was made of.
@@ -64,15 +63,15 @@ class Gate(NamedTuple):
     figures: Callable[[Gates], Mapping[str, Any]]
 
     def judge(self, configuration: NamedConfiguration, gates: Gates) -> dg.AssetCheckEvaluation:
-        """Return the verdict on an evaluation of a configuration; one on a reference only warns."""
+        """Return the verdict on an evaluation of a configuration; one on a reference informs."""
         state = self.state(gates)
         stops = configuration.role is Role.CANDIDATE and self.blocks(gates.config)
         return dg.AssetCheckEvaluation(
             asset_key=evaluation_key(configuration.name),
             check_name=self.name,
-            passed=state.allows_promotion,
+            # What only informs is told by its state and description, and never fails.
+            passed=state.allows_promotion or not stops,
             metadata=labelled({"state": GATE_WORDS[state], **self.figures(gates)}),
-            severity=ERROR if stops else WARN,
             description=self.said(gates),
             blocking=False,
         )
@@ -259,7 +258,6 @@ def _build_check(configuration: NamedConfiguration, gate: Gate) -> dg.AssetCheck
         return dg.AssetCheckResult(
             passed=told.passed,
             metadata={**told.metadata, **compared},
-            severity=told.severity,
             description=told.description,
         )
 
@@ -292,7 +290,7 @@ class BatchQuality(NamedTuple):
 
 
 def record_quality(
-    context: dg.AssetCheckExecutionContext, rag: RagResource, configured: Configured, model: str
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, rag: RagResource, model: str
 ) -> BatchQuality | None:
     """Evaluate the serving configuration with a model after its batch, and set the model's gate.
 
@@ -301,7 +299,7 @@ def record_quality(
     Returns:
         None without golden questions, which leaves the gate as it is.
     """
-    serving, window = rag.serving.now(), run_window(context.run.tags, configured.settings)
+    serving, window = rag.serving.now(), run_window(context.run.tags, rag.settings)
     try:
         config = serving_with(serving.config, model)
         evaluation = rag.evaluations.measure(serving.name, config)
@@ -311,16 +309,16 @@ def record_quality(
         model,
         evaluation,
         run_id=context.run.run_id,
-        months=run_months(context.run.tags, configured.settings),
+        months=run_months(context.run.tags, rag.settings),
         window=window,
-        planned=planned_batches(configured.settings),
+        planned=planned_batches(rag.settings),
         vectors=rag.indexing.verify_vectors(model, window),
     )
     measured, _ = as_stored(evaluation)
     return BatchQuality(measured, evaluation.summary.stages, verdict)
 
 
-def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDefinition:
+def build_quality_check(model: str) -> dg.AssetChecksDefinition:
     """Build the check of retrieval quality after each batch of a model."""
 
     @dg.asset_check(
@@ -332,11 +330,11 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
     def retrieval_quality(
         context: dg.AssetCheckExecutionContext, rag: RagResource
     ) -> dg.AssetCheckResult:
-        measured = record_quality(context, rag, configured, model)
+        measured = record_quality(context, rag, model)
         if measured is None:
             return dg.AssetCheckResult(
                 passed=False,
-                severity=dg.AssetCheckSeverity.WARN,
+                severity=WARN,
                 description=_(
                     "There are no questions to measure with: materialise golden_dataset."
                 ),
@@ -348,7 +346,7 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
         return dg.AssetCheckResult(
             passed=batch.is_open,
             # An error that does not block: this run is over, and the next one reads the gate.
-            severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
+            severity=WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
             metadata=labelled(
                 {
                     **evaluation_metadata(evaluation),

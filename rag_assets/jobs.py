@@ -12,6 +12,7 @@ from rag_assets.keys import (
     CHUNKS,
     DOCUMENT_PAGES,
     DOCUMENTS,
+    EMBEDDINGS,
     EVALUATION_REPORT,
     GOLDEN_DATASET,
     GRAPH,
@@ -31,7 +32,7 @@ from rag_assets.launchpad import (
     RetireConfig,
     RetrieveConfig,
 )
-from rag_assets.metadata import comparison_metadata, labelled, promotion_metadata
+from rag_assets.metadata import comparison_metadata, labelled
 from rag_assets.passages import answer_metadata, response_metadata
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.application.answers import Asked
@@ -94,10 +95,20 @@ promote_job = dg.define_asset_job(
 )
 
 
-def _job_of(name: str, op: dg.OpDefinition, example: dg.Config | None = None) -> dg.JobDefinition:
-    """Return the job that executes one op; its launchpad opens with an example."""
+EXAMPLE_QUESTION = _("¿qué pasó con la insulina durante el apagón?")
+"""Of the sample: the launchpads of `retrieve` and `ask` open with it."""
+
+
+def _job_of(name: str, op: dg.OpDefinition, **example: str) -> dg.JobDefinition:
+    """Return the job that executes one op.
+
+    Args:
+        name: Of the job.
+        op: What it does, which is also its description.
+        example: The fields with which its launchpad opens; the others keep their defaults.
+    """
     graph = dg.GraphDefinition(name=name, node_defs=[op], description=op.description)
-    return graph.to_job(config=dg.RunConfig(ops={op.name: example}) if example else None)
+    return graph.to_job(config={"ops": {op.name: {"config": example}}} if example else None)
 
 
 @dg.op(description=_("Searches the passages that answer a question."))
@@ -136,11 +147,7 @@ def retrieve_passages(
     context.add_output_metadata(metadata)
 
 
-retrieve_job = _job_of(
-    "retrieve",
-    retrieve_passages,
-    RetrieveConfig(question=_("¿qué pasó con la insulina durante el apagón?")),
-)
+retrieve_job = _job_of("retrieve", retrieve_passages, question=EXAMPLE_QUESTION)
 
 
 @dg.op(description=_("Answers a question with sentences of your notes, each with its citation."))
@@ -178,9 +185,7 @@ def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagR
     context.add_output_metadata(metadata)
 
 
-ask_job = _job_of(
-    "ask", answer_question, AskConfig(question=_("¿qué pasó con la insulina durante el apagón?"))
-)
+ask_job = _job_of("ask", answer_question, question=EXAMPLE_QUESTION)
 
 
 @dg.op(description=_("Compares two evaluations question by question."))
@@ -207,9 +212,7 @@ def compare_evaluations(
     )
 
 
-compare_job = _job_of(
-    "compare", compare_evaluations, CompareConfig(before="baseline", after="hybrid_weighted")
-)
+compare_job = _job_of("compare", compare_evaluations, before="baseline", after="hybrid_weighted")
 
 
 @dg.op(
@@ -236,7 +239,10 @@ def drop_migration(
             accept_missing=config.accepted(),
         )
     if changed:
-        _tell_what_serves(context, rag)
+        # Dagster forgets that the months were made: a backfill of what is missing selects them.
+        context.instance.wipe_assets(
+            [CHUNKS, *GRAPH, *context.instance.get_asset_keys(prefix=[EMBEDDINGS])]
+        )
     context.add_output_metadata(
         labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
     )
@@ -272,8 +278,6 @@ def withdraw_promotion(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
     (context.log.info if outcome.changed else context.log.warning)(outcome.in_words)
-    if outcome.changed:
-        _tell_what_serves(context, rag)
     context.add_output_metadata(
         labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )
@@ -295,16 +299,16 @@ def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagReso
     )
 
 
-rollback_immediate_job = _job_of("rollback_immediate", drop_migration)
+rollback_immediate_job = _job_of("rollback_immediate", drop_migration, reason="", confirm="")
 
 
-rollback_partial_job = _job_of("rollback_partial", stop_migration)
+rollback_partial_job = _job_of("rollback_partial", stop_migration, reason="", confirm="")
 
 
-rollback_promotion_job = _job_of("rollback_promotion", withdraw_promotion)
+rollback_promotion_job = _job_of("rollback_promotion", withdraw_promotion, reason="")
 
 
-resume_migration_job = _job_of("resume_migration", lift_hold)
+resume_migration_job = _job_of("resume_migration", lift_hold, reason="")
 
 
 def _check_confirmed(given: str, word: str, consequence: str) -> None:
@@ -323,23 +327,6 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
         f"chunks_{moment}": progress.chunks,
         f"vectors_{moment}": sum(progress.vectors.values()),
     }
-
-
-def _tell_what_serves(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Show on the page of `promoted_config`, as its last materialisation, what serves now.
-
-    The figures that it was promoted on may be stale by now, so its latest are shown.
-    """
-    promotion = rag.serving.promotion()
-    if promotion is None:
-        return
-    evaluations, known = rag.evaluations, promotion.evaluation_id
-    evaluation = evaluations.latest(promotion.configuration)
-    if evaluation is None or evaluation.config_hash != promotion.config_hash:
-        evaluation = evaluations.find(known) if known else None
-    evidence = evaluations.evidence([evaluation])[evaluation.evaluation_id] if evaluation else None
-    metadata = promotion_metadata(promotion, evaluation, evidence)
-    context.log_event(dg.AssetMaterialization(PROMOTED_CONFIG, metadata=metadata))
 
 
 def _evidence(rag: RagResource) -> str:
@@ -411,7 +398,7 @@ def retire_embedding_model(
     context.add_output_metadata(labelled(metadata))
 
 
-retire_model_job = _job_of("retire_model", retire_embedding_model)
+retire_model_job = _job_of("retire_model", retire_embedding_model, model="", confirm="")
 
 
 @dg.op(
@@ -435,7 +422,7 @@ def give_own_indexes(
     context.add_output_metadata(labelled({"built_indexes": len(built)}))
 
 
-promote_tenant_job = _job_of("promote_tenant", give_own_indexes, PromoteTenantConfig(tenant=""))
+promote_tenant_job = _job_of("promote_tenant", give_own_indexes, tenant="")
 
 
 @dg.op(

@@ -37,10 +37,10 @@ PROMOTED_CONFIG = dg.AssetKey("promoted_config")
 OWNERS = ["team:datos"]
 
 
-_EMBEDDINGS, _EVALUATIONS = "embeddings", "evaluation_results"
+EMBEDDINGS, _EVALUATIONS = "embeddings", "evaluation_results"
 
 
-ALL_EMBEDDINGS = dg.AssetSelection.key_prefixes(_EMBEDDINGS)
+ALL_EMBEDDINGS = dg.AssetSelection.key_prefixes(EMBEDDINGS)
 
 
 ALL_EVALUATIONS = dg.AssetSelection.key_prefixes(_EVALUATIONS)
@@ -48,7 +48,7 @@ ALL_EVALUATIONS = dg.AssetSelection.key_prefixes(_EVALUATIONS)
 
 def embeddings_key(model: str) -> dg.AssetKey:
     """Return the asset key of a model's chunk vectors."""
-    return dg.AssetKey([_EMBEDDINGS, model])
+    return dg.AssetKey([EMBEDDINGS, model])
 
 
 def graph_key(part: GraphPart) -> dg.AssetKey:

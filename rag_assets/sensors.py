@@ -401,14 +401,16 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=_(
-            "Shows in their assets, as observations, the evaluations and promotions made without "
-            "Dagster, as those of the command line; it launches nothing."
+            "Shows in their assets every rollback, and the evaluations and promotions that no run "
+            "made, as those of the command line; it launches nothing."
         ),
     )
     def outside_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        """Report what is newer than the cursor, oldest first, as observations and checks.
+        """Report what is newer than the cursor, oldest first.
 
-        An observation has the metadata of a materialisation, but starts no automation. The cursor
+        An evaluation becomes an observation with its checks: it has the metadata of a
+        materialisation, but starts no promotion. A promotion or rollback becomes a materialisation,
+        so the page of `promoted_config` says what serves, and nothing depends on it. The cursor
         advances only if the tick succeeds, so the next tick reports what a failed one did not.
         """
         shown: dict[str, list[Any]] = json.loads(context.cursor or json.dumps(_NOTHING))
@@ -423,7 +425,9 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
             )
             if not evaluations and not promotions:
                 return dg.SkipReason(_("There is nothing to do."))
-            events: list[dg.AssetObservation | dg.AssetCheckEvaluation] = []
+            events: list[
+                dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+            ] = []
             for evaluation in evaluations:
                 shown["evaluation"] = [
                     evaluation.created_at.isoformat(),
@@ -448,11 +452,13 @@ def build_outside_runs_sensor(configured: Configured) -> dg.SensorDefinition:
     return outside_runs
 
 
-def _shown_promotion(application: Application, promotion: Promotion) -> dg.AssetObservation:
-    """Return the observation of a promotion or rollback, with the figures that it was made on.
+def _shown_promotion(application: Application, promotion: Promotion) -> dg.AssetMaterialization:
+    """Return the materialisation of a promotion or rollback, with the figures it was made on.
 
     Whether these are current is not told: they were then, and may not be when this is shown.
     """
     known = promotion.evaluation_id
     evaluation = application.evaluations.find(known) if known else None
-    return dg.AssetObservation(PROMOTED_CONFIG, metadata=promotion_metadata(promotion, evaluation))
+    return dg.AssetMaterialization(
+        PROMOTED_CONFIG, metadata=promotion_metadata(promotion, evaluation)
+    )

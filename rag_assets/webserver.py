@@ -11,23 +11,26 @@ from contextlib import suppress
 import psutil
 
 from rag_assets.instance import WORKSPACE
-from rag_resources.cli.output import say, working
-from rag_resources.core.errors import InvalidParameterError
+from rag_resources.cli.output import say, warn, working
+from rag_resources.core.errors import InvalidParameterError, RagError
+from rag_resources.database.locate import embedded_server
 from rag_resources.database.ports import becomes_free, choose_port, has_address
 from rag_resources.languages.messages import _
 from rag_resources.programs import UI, announced, running_program
 from rag_resources.settings import Settings
 
-STOP_TIMEOUT_S = 15
+STOP_TIMEOUT_S = 4
 POLL_S = 0.5
 DEFAULT_PORT = 3000
+LASTED_S = 60
+"""A Dagster that ends sooner would end again."""
 
 
 def serve(settings: Settings) -> int:
-    """Serve until interrupted; if webserver or daemon ends, the other is ended too.
+    """Serve until interrupted; if webserver or daemon ends, both are started again.
 
     Returns:
-        0 after an interruption, otherwise the exit code of `dagster dev`.
+        0 after an interruption, otherwise the exit code of a `dagster dev` that ended at once.
 
     Raises:
         InvalidParameterError: The given port is in use, or the UI is served already: two daemons
@@ -56,36 +59,70 @@ def serve(settings: Settings) -> int:
         )
     port = wanted or choose_port(DEFAULT_PORT, host=host)
     url = f"http://{host}:{port}"
-    # On a busy machine a code server warns of missed heartbeats.
-    levels = ["--log-level", "warning", "--code-server-log-level", "error"]
-    address = ["-h", host, "-p", str(port)]
-    python = [sys.executable, "-W", "ignore", "-m"]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # As `nohup` leaves it.
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     with announced(settings.rag_home, UI, address=url):
-        process = subprocess.Popen(  # noqa: S603 - our own arguments
-            [*python, "dagster", "dev", "-w", str(WORKSPACE), *address, *levels],
-            env=settings.lasting_environment(),
-            cwd=settings.instance_folder,  # Dagster reads the `.env` of its folder, too.
-            process_group=0,
-        )
-        try:
-            with working(_("Starting Dagster…")):
-                while process.poll() is None and not _answers(host, port):
-                    time.sleep(POLL_S)
-            if process.poll() is None:
-                say(
-                    _(
-                        "Dagster at {url} (Ctrl+C to end). The UI asks for no password: do not "
-                        "expose it outside this machine."
-                    ).format(url=url)
-                )
-            return process.wait()
-        except KeyboardInterrupt:
-            return 0
-        finally:
-            stop(process)
+        while True:
+            began = time.monotonic()
+            code = _serve_once(settings, host, port)
+            if code == 0 or time.monotonic() - began < LASTED_S:
+                return code
+            warn(
+                _(
+                    "A process of Dagster has ended (code {code}): it is started again. Runs that "
+                    "were under way end as failed; launched again, they go on where they were."
+                ).format(code=code)
+            )
+
+
+def _serve_once(settings: Settings, host: str, port: int) -> int:
+    """Serve until interrupted, which returns 0, or until a process of Dagster ends."""
+    # On a busy machine a code server warns of missed heartbeats.
+    levels = ["--log-level", "warning", "--code-server-log-level", "error"]
+    address = ["-h", host, "-p", str(port)]
+    python = [sys.executable, "-W", "ignore", "-m"]
+    # Dagster ends its processes by SIGINT, which they would inherit as ignored from a shell's job.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(  # noqa: S603 - our own arguments
+        [*python, "dagster", "dev", "-w", str(WORKSPACE), *address, *levels],
+        env=settings.lasting_environment(),
+        cwd=settings.instance_folder,  # Dagster reads the `.env` of its folder, too.
+        process_group=0,
+    )
+    signal.signal(signal.SIGINT, before)
+    try:
+        with working(_("Starting Dagster…")):
+            while process.poll() is None and not _answers(host, port):
+                time.sleep(POLL_S)
+        if process.poll() is None:
+            say(
+                _(
+                    "Dagster at {url} (Ctrl+C to end). The UI asks for no password: do not "
+                    "expose it outside this machine."
+                ).format(url=f"http://{host}:{port}")
+            )
+        while process.poll() is None:
+            bring_back_server(settings)
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stop(process)
+    return process.returncode or 1
+
+
+def bring_back_server(settings: Settings) -> None:
+    """Start the embedded server again if it was killed, and say so; not if it was stopped."""
+    server = embedded_server(settings)
+    state = server.status()
+    if state.running or not (state.data_dir / "postmaster.pid").exists():
+        return
+    try:
+        server.up()
+        warn(_("The embedded PostgreSQL had ended: it was started again."))
+    except RagError as error:
+        warn(error.message)
 
 
 def _answers(host: str, port: int) -> bool:

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -84,16 +84,27 @@ def _locked_file(folder: Path, program: Program) -> tuple[Path, int]:
 
 def running_programs(home: Path) -> list[Program]:
     """Return the programs that run with a state folder, oldest first; nothing is changed."""
+    return _programs(home, lambda path: path in _own or _is_held(path))
+
+
+def killed_programs(home: Path) -> list[Program]:
+    """Return the programs that were killed since one was last started, oldest first."""
+    return _programs(home, lambda path: path not in _own and not _is_held(path))
+
+
+def _programs(home: Path, is_wanted: Callable[[Path], bool]) -> list[Program]:
     found = []
     for path in (home / FOLDER).glob("*.json"):
         with suppress(OSError, ValueError, LookupError):
-            if path in _own:
-                found.append(_own[path])
-            elif _is_held(path):
-                told = json.loads(path.read_text("utf-8"))
-                started_at = datetime.fromisoformat(told["startedAt"])
-                found.append(Program(told["command"], told["address"], told["pid"], started_at))
+            if is_wanted(path):
+                found.append(_own.get(path) or _read(path))
     return sorted(found, key=lambda program: (program.started_at, program.pid))
+
+
+def _read(path: Path) -> Program:
+    told = json.loads(path.read_text("utf-8"))
+    started_at = datetime.fromisoformat(told["startedAt"])
+    return Program(told["command"], told["address"], told["pid"], started_at)
 
 
 def running_program(home: Path, command: str) -> Program | None:

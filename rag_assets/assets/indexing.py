@@ -6,6 +6,7 @@ from datetime import UTC
 import dagster as dg
 
 from rag_assets.automation import when_months_change
+from rag_assets.gates import record_quality
 from rag_assets.keys import (
     CHUNKS,
     DATABASE_WRITES,
@@ -27,11 +28,12 @@ from rag_assets.runs.months import (
     materialize_months,
 )
 from rag_resources.core.chunking_version import chunking_hash
+from rag_resources.core.errors import ProviderUnavailableError
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.types import TimeWindow
 from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.graph.extraction import LANGUAGE_MODEL, extractor_version
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import _, joined
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
@@ -125,6 +127,21 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
                 context.log, window, lambda: indexing.left_to_embed(model, window)
             )
             report = indexing.embed(model, window, progress=progress)
+            faults = indexing.verify_vectors(model, window).faults
+            if faults and not report.vectors:  # Of an earlier run: the model makes them again.
+                indexing.discard_vectors(model, window)
+                report = indexing.embed(model, window, progress=progress)
+                faults = indexing.verify_vectors(model, window).faults
+            if faults:
+                record_quality(context, rag, model)
+                indexing.discard_vectors(model, window)
+                raise ProviderUnavailableError(
+                    _(
+                        "{faults}. They were deleted, and their notes wait. Mend what makes them, "
+                        "repeat the check retrieval_quality, which opens the gate, and launch the "
+                        "months again."
+                    ).format(faults=joined("; ", faults))
+                )
             return indexed_month(
                 indexing,
                 window,

@@ -32,9 +32,8 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         automation_condition=dg.AutomationCondition.eager()
         & any_candidate_passes(configured.candidates),
         description=_(
-            "The configuration that serves. It is materialised only with a candidate whose last "
-            "evaluation passes the gate. “Overview” has the last promotion or rollback by a run; "
-            "“Events” and “rag status” also have what came since from a terminal."
+            "The configuration that serves. A run promotes only a candidate whose last evaluation "
+            "passes the gate; what is promoted or rolled back elsewhere is shown within a minute."
         ),
     )
     def promoted_config(

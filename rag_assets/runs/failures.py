@@ -19,17 +19,19 @@ _CLASS_NAME = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Fa
 def told_as_failure(language: str | None = None) -> Iterator[None]:
     """Fail the step with the error's message and without retries, which would not help.
 
+    The run's page shows the message first: a chained error would come before it, with its stack.
+
     Args:
         language: The language of a reader of answers; None for operators.
 
     Raises:
-        dagster.Failure: Chained to the error.
+        dagster.Failure: With the message of the error.
     """
     try:
         yield
     except RagError as error:
         message = render(error.message, language) if language else error.message
-        raise dg.Failure(message, allow_retries=False) from error
+        raise dg.Failure(message, allow_retries=False) from None
 
 
 def failure_reason(event: dg.DagsterEvent) -> str:

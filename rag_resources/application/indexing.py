@@ -34,6 +34,7 @@ from rag_resources.store.vectors import (
     count_gaps,
     count_pending,
     count_queued,
+    discard_vectors,
     is_empty,
 )
 
@@ -153,6 +154,11 @@ class Indexing:
     def verify_vectors(self, model: str, window: TimeWindow) -> VectorState:
         """Compare stored vectors of a window with newly made ones, and check all lengths."""
         return verify_vectors(self.database, self.embedder(model), window)
+
+    def discard_vectors(self, model: str, window: TimeWindow) -> None:
+        """Delete the vectors of a window's chunks, which are then made again."""
+        with self.database.transaction() as connection:
+            discard_vectors(connection, model, window)
 
     # --- The end of a model
 

@@ -74,7 +74,7 @@ class ServingConfiguration:
     def outside_runs(
         self, after: tuple[datetime, int], *, limit: int
     ) -> list[tuple[int, Promotion]]:
-        """Return the promotions and rollbacks that no Dagster run made, with their ids.
+        """Return the rollbacks, and the promotions that no Dagster run made, with their ids.
 
         They come oldest first, ties by id.
 

@@ -118,11 +118,9 @@ def report(
 
 def _show(evaluation: "Evaluation", configuration: "NamedConfiguration", gates: "Gates") -> None:
     from rag_resources.core.configuration import Role
-    from rag_resources.evaluation.summary import gate_in_words
 
     summary = evaluation.summary
-    described = gate_in_words(gates.hit_rate, summary.total_queries)
-    say(_("Gate: {description}.").format(description=described))
+    say(_("Gate: {description}.").format(description=gates.description))
     if gates.against:
         say(gates.against.in_words)
     if configuration.role is Role.REFERENCE:

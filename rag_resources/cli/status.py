@@ -12,6 +12,7 @@ from rag_resources.cli.output import (
     print_table,
     say,
     show_table,
+    warn,
     write_json,
 )
 from rag_resources.cli.session import read_settings, tell_left_out
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
     from rag_resources.configurations import load_configurations
-    from rag_resources.programs import running_programs
+    from rag_resources.programs import killed_programs, running_programs
 
     settings = read_settings()
     programs = running_programs(settings.rag_home)
@@ -60,6 +61,13 @@ def status(as_json: JsonOption = False) -> None:
             _("Running: “{command}” (process {pid}) {address}").format(
                 command=program.command, pid=program.pid, address=program.address or ""
             )
+        )
+    for program in killed_programs(settings.rag_home):
+        warn(
+            _(
+                "“{command}” (process {pid}) was killed before its end. What is done is kept; "
+                "start it again to go on."
+            ).format(command=program.command, pid=program.pid)
         )
     if problem:
         say(problem)

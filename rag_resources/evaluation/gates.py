@@ -6,6 +6,7 @@ configuration may serve also depends on what happened since; that is `serving.pr
 
 from dataclasses import dataclass
 from datetime import UTC
+from typing import NamedTuple
 
 from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
@@ -15,6 +16,7 @@ from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
 from rag_resources.core.graph_gate import MULTI, SINGLE, GraphVerdict, judge_graph
 from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     compare_with_serving,
@@ -32,6 +34,18 @@ from rag_resources.languages.messages import _, joined
 from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.evaluations import list_evaluations
 from rag_resources.store.golden import list_golden
+
+FEW_NOTES = 200
+"""With fewer, ten results are more than a twentieth of all notes, so that chance finds many."""
+
+
+class AmongFew(NamedTuple):
+    """How an evaluation did among the first twentieth of few notes."""
+
+    notes: int
+    cutoff: int
+    hits: int
+    queries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +119,7 @@ class Gates:
         against: The comparison with what serves; None if there is nothing to compare with.
         evidence: Whether the evaluation still stands for what it measured.
         graph: How the causal graph changed the results; None if no graph is searched.
+        few: The hits among a twentieth of the notes; None if these are not few.
     """
 
     evaluation: StoredEvaluation
@@ -112,6 +127,7 @@ class Gates:
     against: Against | None
     evidence: Evidence
     graph: GraphVerdict | None = None
+    few: AmongFew | None = None
 
     @property
     def hit_rate(self) -> GateVerdict:
@@ -178,8 +194,18 @@ class Gates:
 
     @property
     def description(self) -> str:
-        """Explain in Spanish the verdict on Hit_Rate@10; says so if its figures have aged."""
+        """Explain in Spanish the verdict on Hit_Rate@10; says if its figures are old or easy."""
         said = gate_in_words(self.hit_rate, self.evaluation.total_queries)
+        if self.few:
+            easy = _(
+                "Ten results are a large part of {notes} notes. Among the first {cutoff} (5 % of "
+                "the notes): Hit_Rate@{cutoff} = {hit_rate:.3f}"
+            ).format(
+                notes=self.few.notes,
+                cutoff=self.few.cutoff,
+                hit_rate=self.few.hits / self.few.queries,
+            )
+            said = joined(". ", [said, easy])
         if self.evidence.is_current:
             return said
         return _("Evaluation {evidence}. Then: {verdict}").format(
@@ -262,6 +288,9 @@ def read_gates(
         asked: The evaluation's questions if it is not stored.
     """
     compared = compare_with_serving(connection, evaluation, asked)
+    few = queries().judged_among_few(
+        connection, evaluation_id=evaluation.evaluation_id, few=FEW_NOTES
+    )
     against = (
         Against(
             compared,
@@ -277,6 +306,7 @@ def read_gates(
         against,
         evidence,
         read_graph_verdict(connection, evaluation, gate, settings, asked),
+        AmongFew(*few) if few else None,
     )
 
 

@@ -163,7 +163,7 @@ def _newest_first(connection: Connection, *, limit: int | None = None) -> list[P
 def promotions_outside_runs(
     connection: Connection, after: tuple[datetime, int], *, until: datetime, limit: int
 ) -> list[tuple[int, Promotion]]:
-    """Return the promotions that no Dagster run made, with their ids, oldest first, ties by id.
+    """Return rollbacks and promotions without a run with their ids, oldest first, ties by id.
 
     Args:
         connection: Open.

@@ -299,6 +299,11 @@ def sample_vectors(
     ]
 
 
+def discard_vectors(connection: Connection, model: str, window: TimeWindow) -> None:
+    """Delete a model's vectors of the chunks of a time window, and queue the notes again."""
+    queries().discard_vectors(connection, **_of(model, window))
+
+
 def vectors_table(model: str, kind: VectorKind) -> sql.Identifier:
     """Return the table of the vectors of one kind of a model."""
     return sql.Identifier(f"vectors_{model}_{kind.value}")

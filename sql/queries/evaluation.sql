@@ -33,6 +33,23 @@ ORDER BY e.created_at DESC, e.id LIMIT :row_limit;
 -- returns: the columns of evaluation_results
 SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id AND e.tenant_id = current_tenant();
 
+-- name: judged_among_few^
+-- The hits of an evaluation among the first twentieth of the notes, where these are few.
+-- params:  evaluation_id uuid, few int (as many are not few)
+-- returns: notes bigint, cutoff int, hits bigint, queries bigint; nothing if there are more notes, or none
+-- index:   evaluation_queries_pkey
+WITH searched AS (
+    SELECT count(*) AS notes, ceil(count(*) / 20.0)::int AS cutoff
+    FROM (SELECT FROM notes AS n WHERE n.tenant_id = current_tenant() ORDER BY n.id LIMIT :few) AS first_notes
+)
+
+SELECT
+    s.notes, s.cutoff,
+    count(*) FILTER (WHERE q.first_relevant_rank <= s.cutoff) AS hits, count(*) AS queries
+FROM searched AS s INNER JOIN evaluation_queries AS q ON q.evaluation_id = :evaluation_id
+WHERE s.notes < :few
+GROUP BY s.notes, s.cutoff;
+
 -- name: latest_evaluations
 -- The newest evaluation of every configuration.
 -- returns: the columns of evaluation_results

@@ -27,13 +27,13 @@ SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.pro
 FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT :row_limit;
 
 -- name: promotions_outside_runs
--- The oldest promotions after a given one that no Dagster run made, ties by id.
+-- The oldest promotions after a given one that no Dagster run made, and all rollbacks, ties by id.
 -- params:  after_at timestamptz, after_id bigint, until timestamptz (as settled_until returns it), row_limit int
 -- returns: id bigint, then as list_promotions
 SELECT p.id, p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
 FROM promotions AS p
 WHERE
-    p.tenant_id = current_tenant() AND p.run_id IS NULL
+    p.tenant_id = current_tenant() AND (p.run_id IS NULL OR p.reason IS NOT NULL)
     AND (p.promoted_at, p.id) > (:after_at, :after_id) AND p.promoted_at < :until
 ORDER BY p.promoted_at, p.id LIMIT :row_limit;
 

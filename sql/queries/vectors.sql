@@ -130,6 +130,22 @@ FOR KEY SHARE OF n SKIP LOCKED;
 -- index:   the primary key of the partition
 DELETE FROM {table} WHERE {owner} = ANY(:owners);
 
+-- name: discard_vectors!
+-- Delete a model's vectors of the chunks of a range of months, and queue the notes for it again.
+-- params:  model text, month_start timestamptz, month_end timestamptz
+WITH owners AS (
+    SELECT c.id, n.id AS note_id, n.tenant_id FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
+    WHERE n.created_at >= :month_start AND n.created_at < :month_end
+),
+
+discarded AS (
+    DELETE FROM vectors AS v USING owners AS o WHERE v.model = :model AND v.chunk_id = o.id
+)
+
+INSERT INTO pending_vectors (model, note_id, tenant_id)
+SELECT DISTINCT :model, o.note_id, o.tenant_id FROM owners AS o
+ON CONFLICT (model, note_id) DO NOTHING;
+
 -- name: copy_vectors!
 -- params:  {table}: of a model and kind; {owner}: its column
 COPY {table} ({owner}, position, start_char, end_char, model, kind, tenant_id, text_sha256, embedding)

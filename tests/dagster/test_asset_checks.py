@@ -74,6 +74,11 @@ def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
     assert batch.metadata[label("next_batch")].value == _("The next batch will not start")
     assert "los vectores no son los del modelo" in str(batch.description)
 
+    mended = indexed.run(EMBEDDINGS, months=MONTHS)
+    assert mended.success, failure_texts(mended)
+    assert evaluation(mended, EMBEDDINGS, "batch_equals_single").passed
+    assert indexed.check(EMBEDDINGS, "retrieval_quality").passed, "the gate is open again"
+
 
 WITH_WINDOWS = """
 name: ventanas

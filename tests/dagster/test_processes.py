@@ -128,7 +128,10 @@ def test_nobody_else_reads_what_the_main_job_leaves(home: Home) -> None:
 
 @pytest.mark.dagster
 def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_path: Path) -> None:
-    """Sensors tick, a backfill ends, what passes is promoted, nothing outlives the end."""
+    """Sensors tick, a backfill ends, what passes is promoted, nothing outlives the end.
+
+    A daemon that was killed is started again, and that is told.
+    """
     assert home.first_run.returncode == 0
     port = choose_port(None)
     with (tmp_path / "log").open("w") as log:
@@ -140,9 +143,14 @@ def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_pat
             start_new_session=True,
         )
     try:
-        use(Ui(f"http://127.0.0.1:{port}"), home)
+        ui = Ui(f"http://127.0.0.1:{port}")
+        use(ui, home)
+        [killed] = [each for each in members(process.pid) if "daemon" in each.cmdline()]
+        killed.kill()
+        eventually(lambda: (tmp_path / "log").read_text().count(ui.url) == 2)
+        assert daemon_is_healthy(ui)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(10) == 0
         assert members(process.pid) == []
     except BaseException:
         print((tmp_path / "log").read_text()[-5000:])  # noqa: T201 - shown with the failure

@@ -80,7 +80,11 @@ def test_unconfirmed_a_job_says_what_would_happen(
 ) -> None:
     """And what to write; nor does it go without a reason."""
     before = state(indexed)
-    said = failure_texts(run(indexed, job, confirm="sí", reason=WHY))
+    refused = run(indexed, job, confirm="sí", reason=WHY)
+    [failed] = refused.get_step_failure_events()
+    assert failed.step_failure_data.error
+    assert failed.step_failure_data.error.cause is None, "the page shows our sentence first"
+    said = failure_texts(refused)
     assert consequence.format(chunks=len(before[1])) in said
     assert f"escribe «{word}» en confirm" in said
     assert _("Nothing was changed: the reason is missing.") in failure_texts(
@@ -101,6 +105,8 @@ def test_immediate_and_on_again(indexed: Project) -> None:
     assert (said["serving"], said["changed"]) == ("baseline", True)
     assert WHY in said["hold"]
     assert notes(indexed) == before
+    for asset in (CHUNKS, EMBEDDINGS):
+        assert not indexed.instance.get_materialized_partitions(asset), "backfill what is missing"
 
     after = state(indexed)
     again = told(indexed, "rollback_immediate", **config)

@@ -29,12 +29,18 @@ def test_status_tells_what_runs_and_forgets_it_when_it_ends(
     assert list((home / FOLDER).iterdir()) == []
 
 
-def test_what_was_killed_does_not_run_and_the_next_one_cleans_up(tmp_path: Path) -> None:
+def test_what_was_killed_does_not_run_and_the_next_one_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until then, the status names it."""
+    isolate(monkeypatch, tmp_path.parent)
+    monkeypatch.setenv("RAG_HOME", str(tmp_path))
     with running(tmp_path) as process:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert len(list((tmp_path / FOLDER).iterdir())) == 1
         assert running_programs(tmp_path) == []
+        assert f"«rag serve» (proceso {process.pid})" in call_rag(monkeypatch, capsys, "status").err
     with running(tmp_path) as process:
         assert [program.pid for program in running_programs(tmp_path)] == [process.pid]
         assert len(list((tmp_path / FOLDER).iterdir())) == 1

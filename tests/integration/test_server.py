@@ -21,10 +21,12 @@ import psycopg
 import pytest
 from filelock import FileLock
 
+from rag_assets.webserver import bring_back_server
 from rag_resources.core.errors import EmbeddedServerError, InvalidParameterError, RagError
 from rag_resources.database import account, server
 from rag_resources.database.binaries import find_binaries
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.settings import load_settings
 from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -577,3 +579,17 @@ def test_no_secret_shows_in_files_or_processes(
         shown = " ".join(process.cmdline()) + repr(process.environ())
         assert password not in shown
         assert "clave-secreta" not in shown
+
+
+def test_the_ui_brings_back_a_server_that_was_killed_and_leaves_a_stopped_one(
+    start: StartServer, open_folder: Path
+) -> None:
+    """A backfill goes on, and `rag down --force` is obeyed."""
+    server = start()
+    settings = load_settings().model_copy(update={"rag_home": open_folder / "home"})
+    killed = kill(server)
+    bring_back_server(settings)
+    assert server.status().pid not in (None, killed)
+    server.down()
+    bring_back_server(settings)
+    assert not server.status().running
