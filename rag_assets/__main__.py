@@ -2,10 +2,21 @@
 
 import logging
 import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Annotated, Any, TextIO, cast
 
+if (
+    __name__ == "__main__"
+):  # Nothing is to be kept yet, and an import tells an interruption in English.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+import psutil
 import typer
 
 from rag_resources.cli.output import (
@@ -17,13 +28,24 @@ from rag_resources.cli.output import (
     note,
     warn,
 )
-from rag_resources.cli.usage import PassedOn, command, group, passing_on, run_app
+from rag_resources.cli.usage import (
+    INTERRUPTED,
+    PassedOn,
+    command,
+    group,
+    passing_on,
+    run_app,
+    tell_interruption,
+)
 from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
 from rag_resources.files import OTHERS
 from rag_resources.languages.messages import _, ngettext
 from rag_resources.logs import log_to_stderr
 from rag_resources.programs import announced
 from rag_resources.settings import Settings, load_settings
+
+INTERRUPTION_S = 3.0
+"""How long an interrupted run may take to store its end."""
 
 app = group("rag_assets", _("The main job and the Dagster UI."))
 
@@ -43,7 +65,7 @@ def run(
     from rag_resources.application import open_application
 
     settings = load_settings()
-    with announced(settings.ensure_home(), "rag run"):
+    with announced(settings.ensure_home(), "rag run"), _ending_when_interrupted():
         _prepare(settings, migrating=True)
         with open_application(settings) as application:
             notes = application.notes
@@ -156,6 +178,36 @@ def _prepare(settings: Settings, *, migrating: bool) -> None:
     os.umask(OTHERS)
 
 
+@contextmanager
+def _ending_when_interrupted() -> Iterator[None]:
+    """Let an interruption end this process in time, whatever it is doing.
+
+    Dagster replaces the handler while it executes steps and may lose an interruption between two,
+    and a model that computes answers none. Python writes each signal to the wakeup descriptor,
+    whichever handler it has.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_when_interrupted, args=[reader], daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+
+
+def _end_when_interrupted(reader: int) -> None:
+    while os.read(reader, 1) != bytes([signal.SIGINT]):
+        pass
+    time.sleep(INTERRUPTION_S)
+    tell_interruption()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getsid(child.pid) == os.getsid(0):  # PostgreSQL has a session of its own.
+                child.kill()
+    os._exit(INTERRUPTED)
+
+
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether a record of the root logger is not one of Dagster's attempts to reconnect."""
     return not record.getMessage().startswith("Retrying failed database connection")
@@ -181,6 +233,7 @@ class _OwnErrors:
 
 def main() -> None:
     """Run a command; one of our own errors becomes a message on stderr."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr = cast(TextIO, _OwnErrors(sys.stderr))
     log_to_stderr()
     logging.getLogger().addFilter(_is_news)

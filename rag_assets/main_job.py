@@ -66,6 +66,8 @@ def show_on_timeline(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 SHOWN = 20
+LAUNCHED_BY = "user"
+"""Tag that the UI shows as what launched a run; without it a run was “manually launched”."""
 
 
 def main_job(settings: Settings, source: ContentSource, *, mixes: bool = False) -> None:
@@ -275,7 +277,13 @@ class Runs:
                 raise_on_error=False,
                 run_config={"loggers": {"console": {}}, "ops": ops or {}},
                 run_id=run_id,
-                tags={**own_tags, **ORIGIN_TAGS, MAIN_JOB: "", **(tags or {})},
+                tags={
+                    **own_tags,
+                    **ORIGIN_TAGS,
+                    MAIN_JOB: "",
+                    LAUNCHED_BY: "rag run",
+                    **(tags or {}),
+                },
                 asset_selection=list(assets) if assets else None,
             )
         show_on_timeline(self.instance, run_id)

@@ -174,8 +174,13 @@ def run_app(
             note(masked(traceback.format_exc()))
         return 2 if isinstance(error, InvalidInputError) or _is_of_a_file(error) else 1
     if code == INTERRUPTED:
-        note(_("Interrupted. What was already written is kept; repeat the command to continue."))
+        tell_interruption()
     return code if isinstance(code, int) else 0
+
+
+def tell_interruption() -> None:
+    """Say on stderr that the command was interrupted."""
+    note(_("Interrupted. What was already written is kept; repeat the command to continue."))
 
 
 def _is_of_a_file(error: Exception) -> bool:
