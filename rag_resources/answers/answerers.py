@@ -46,7 +46,7 @@ def quotation_weights() -> QuotationWeights:
 
 
 QUOTATION_VERSION = version_of(
-    "quotation-2",
+    "quotation-3",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -253,14 +253,18 @@ def _candidates(passages: Sequence[SourcePassage]) -> list[_Candidate]:
         headings = {" ".join(own.split()) for own in passage.headings}
         above = _stems(" ".join(headings))
         own = _sentences(passage.text)
-        for place, (span, text, is_title) in enumerate(own):
-            over = [each.score for each in passage.windows if each.overlaps(span)]
-            if passage.windows and not over:
+        for place, (span, text, is_title, over_it) in enumerate(own):
+            scores = [each.score for each in passage.windows if each.overlaps(span)]
+            if passage.windows and not scores:
                 continue
-            beside = (_stems(each) for _span, each, _ in own[max(0, place - 1) : place + 2])
-            made = _Candidate(
-                index, span, text, max(over, default=0.0), _stems(text), above.union(*beside)
+            words = _stems(text)
+            beside = (
+                _stems(each)
+                for _span, each, names, _ in own[max(0, place - 1) : place + 2]
+                if not names
             )
+            near = above.union(words, _stems(over_it), *beside)
+            made = _Candidate(index, span, text, max(scores, default=0.0), words, near)
             (titles if is_title or text in headings else found).setdefault(text, made)
     return list((found or titles).values())
 
@@ -271,24 +275,34 @@ def _stems(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _sentences(text: str) -> tuple[tuple[Span, str, bool], ...]:
-    """Return the sentences of a text as they are shown, and which are headings or name columns."""
+def _sentences(text: str) -> tuple[tuple[Span, str, bool, str], ...]:
+    """Return the sentences of a text as they are shown, with the headings or columns over them.
+
+    The third says whether it is a heading, or names columns, itself.
+    """
     reading = read(text)
     titles = [own.span for own in reading.blocks if own.kind in _TITLES or own.is_header]
-    return tuple(
-        (span, shown, any(own.overlaps(span) for own in titles))
-        for span in sentences(text)
-        if (shown := _on_one_line(reading, span))
-    )
+    found = []
+    for span in sentences(text):
+        block = _block_at(reading, span.start)
+        shown = _on_one_line(reading, block, span)
+        if shown:
+            is_title = any(own.overlaps(span) for own in titles)
+            over = (*(block.headings if block else ()), reading.columns_at(span.start))
+            found.append((span, shown, is_title, " ".join(over)))
+    return tuple(found)
 
 
-def _on_one_line(reading: Reading, sentence: Span) -> str:
+def _block_at(reading: Reading, place: int) -> NoteBlock | None:
+    number = bisect_right(reading.blocks, place, key=lambda block: block.span.start) - 1
+    return reading.blocks[number] if number >= 0 else None
+
+
+def _on_one_line(reading: Reading, block: NoteBlock | None, sentence: Span) -> str:
     """Return what a reader sees of a sentence; of a row every cell, also those without text."""
-    place = bisect_right(reading.blocks, sentence.start, key=lambda block: block.span.start) - 1
-    row = reading.blocks[place] if place >= 0 else None
-    if row is None or row.kind != "row":
+    if block is None or block.kind != "row":
         return " ".join(reading.rendered(sentence.start, sentence.end).split())
-    return _cells(reading.shown(row.span.start, row.span.end))
+    return _cells(reading.shown(block.span.start, block.span.end))
 
 
 def _cells(row: str) -> str:

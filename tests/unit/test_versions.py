@@ -30,7 +30,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_versions_are_the_ones_that_were_meant() -> None:
     """Whoever changes one means it: results of before are not comparable with later ones."""
     assert RULES_VERSION == "embedded-5"
-    assert QUOTATION_VERSION == "quotation-2"
+    assert QUOTATION_VERSION == "quotation-3"
 
 
 def test_another_segmenter_counts(monkeypatch: pytest.MonkeyPatch) -> None:
