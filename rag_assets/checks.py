@@ -187,6 +187,24 @@ def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     )
 
 
+@dg.asset_check(asset=NOTES, description=_("Most notes of each month know their date."))
+def notes_dated(rag: RagResource) -> dg.AssetCheckResult:
+    """Name the months that most of their notes are in only because of the time of their file."""
+    months = rag.notes.file_dated_months()
+    named = ", ".join(f"{own.month} ({own.file_dated}/{own.notes})" for own in months[:EXAMPLES])
+    return dg.AssetCheckResult(
+        passed=not months,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata=labelled({"undated": sum(own.file_dated for own in months)}),
+        description=_(
+            "Months in which most notes only have the date of their file: {months}. Write dates "
+            "into the notes, their names or folders: “rag init FOLDER” tells how dates are found."
+        ).format(months=named)
+        if months
+        else None,
+    )
+
+
 @dg.asset_check(
     asset=CHUNKS,
     blocking=True,

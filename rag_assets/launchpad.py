@@ -171,7 +171,8 @@ class RetrieveConfig(LaunchpadConfig):
     filters: dict[str, Any] = Field(
         default={},
         description=_(
-            "Conditions on notes: source, tags, note_ids, created_from, created_until, metadata."
+            "Conditions on notes: source, date_source, tags, note_ids, created_from, "
+            "created_until, metadata."
         ),
     )
     language: str = Field(

@@ -247,6 +247,8 @@ CREATE TABLE notes (
     content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
     tags text[] NOT NULL DEFAULT '{}',
     metadata jsonb NOT NULL DEFAULT '{}',
+    -- Where the creation time is from: field, file_name, title, folder, text, git or file_modified; null: not ours.
+    date_source text,
     updated_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz,
     chunked_at timestamptz,

@@ -34,9 +34,11 @@ from rag_resources.ingestion.sources import iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.golden import questions_naming
 from rag_resources.store.notes import (
+    FileDatedMonth,
     OutsideNotes,
     StoredNote,
     fetch_notes,
+    list_file_dated_months,
     list_notes,
     list_outside,
     list_twins,
@@ -286,6 +288,11 @@ class Notes:
         """Return the records that could not be read, and how many there are without the limit."""
         with self.database.transaction() as connection:
             return list_rejections(connection, limit=limit)
+
+    def file_dated_months(self) -> list[FileDatedMonth]:
+        """Return the months in which most notes only have the date of their file."""
+        with self.database.transaction() as connection:
+            return list_file_dated_months(connection, tenant=self.settings.tenant)
 
     def undated(self, *, limit: int) -> tuple[list[UndatedNote], int]:
         """Return the notes without a date of their own, and how many there are in all."""

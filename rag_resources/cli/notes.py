@@ -221,7 +221,7 @@ def _deleted_cells(tombstone: "Tombstone", days: int) -> tuple[str, ...]:
 
 
 def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
-    origin = stored.metadata.get("createdAtOrigin")
+    origin = stored.date_source
     created = _moment(stored.created_at)
     rows: list[tuple[str, str]] = [
         (_("Note"), stored.external_id),
@@ -236,7 +236,7 @@ def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
     return rows + [
         (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for key, value in stored.metadata.items()
-        if key not in {"createdAtOrigin", "expiresAt"}
+        if key != "expiresAt"
     ]
 
 

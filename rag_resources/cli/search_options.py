@@ -41,8 +41,8 @@ FilterOption = Annotated[
         "--filter",
         metavar="NOMBRE=VALOR",
         help=_(
-            "Only such notes: source=, tag=, note=, since=, until= or metadata.KEY=. May be "
-            "repeated."
+            "Only such notes: source=, date_source=, tag=, note=, since=, until= or metadata.KEY=. "
+            "May be repeated."
         ),
     ),
 ]
@@ -51,7 +51,7 @@ LanguageOption = Annotated[
     typer.Option("--language", metavar="LENGUA", help=_("Of question and answer: es, fr or en.")),
 ]
 
-_FIELDS = {"source": "source", "since": "created_from", "until": "created_until"}
+_FIELDS = {"since": "created_from", "until": "created_until"}
 _LISTS = {"tag": "tags", "note": "note_ids"}
 _NAMES = {field: name for name, field in (_FIELDS | _LISTS).items()}
 

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from rag_resources.core.errors import InvalidFiltersError
+from rag_resources.core.types import DateSource
 from rag_resources.core.validation import describe_problems
 from rag_resources.languages.messages import _
 
@@ -82,6 +83,7 @@ class RetrievalFilters(BaseModel):
         tags: The note has all of these tags.
         note_ids: The note is one of these.
         excluded_note_ids: The note is none of these.
+        date_source: The note's date is from there.
         created_from: The note was created at this time or later.
         created_until: The note was created before this time.
         metadata: The note's metadata has all of these keys with exactly these values.
@@ -93,6 +95,7 @@ class RetrievalFilters(BaseModel):
     tags: tuple[ShortText, ...] = Field((), max_length=20)
     note_ids: tuple[UUID, ...] = Field((), max_length=1000)
     excluded_note_ids: tuple[UUID, ...] = Field((), max_length=MAX_EXCLUDED)
+    date_source: DateSource | None = None
     created_from: Moment | None = None
     created_until: Moment | None = None
     metadata: dict[ShortText, MetadataValue] = Field({}, max_length=20)
@@ -132,12 +135,14 @@ def narrowed(allowed: RetrievalFilters, asked: RetrievalFilters) -> RetrievalFil
         permanent filters exclude by name.
     """
     source = allowed.source or asked.source
+    date_source = allowed.date_source or asked.date_source
     note_ids = allowed.note_ids or asked.note_ids
     if allowed.note_ids and asked.note_ids:
         note_ids = tuple(sorted(set(allowed.note_ids) & set(asked.note_ids)))
     metadata = {**asked.metadata, **allowed.metadata}
     conflict = (
         (asked.source and asked.source != source)
+        or (asked.date_source and asked.date_source != date_source)
         or (asked.note_ids and not note_ids)
         or any(_differ(metadata[name], value) for name, value in asked.metadata.items())
     )
@@ -145,6 +150,7 @@ def narrowed(allowed: RetrievalFilters, asked: RetrievalFilters) -> RetrievalFil
         return None
     fields = {
         "source": source,
+        "date_source": date_source,
         "tags": tuple(dict.fromkeys((*allowed.tags, *asked.tags))),
         "note_ids": note_ids,
         "excluded_note_ids": (*allowed.excluded_note_ids, *asked.excluded_note_ids),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -41,6 +41,10 @@ Vectors = npt.NDArray[np.float32]
 """Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
 
 
+DateSource = Literal["field", "file_name", "title", "folder", "text", "git", "file_modified"]
+"""Where the date of a note is from: a field states it, or it was found."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
     """A note as read from a source, before it is stored.
@@ -53,6 +57,7 @@ class NoteRecord:
         tags: In the order given, without repeats.
         metadata: All other fields of the source, as JSON values.
         location: Where it was read, for messages: file, or file and line.
+        date_source: Where `created_at` is from.
     """
 
     external_id: str
@@ -62,6 +67,7 @@ class NoteRecord:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     location: str = ""
+    date_source: DateSource = "field"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from rag_resources.core.timestamps import parse_timestamp
+from rag_resources.core.types import DateSource
 from rag_resources.ingestion.source_file import SourceFile
-
-Origin = Literal["file_name", "title", "folder", "text", "git", "file_modified"]
 
 _MONTHS = {
     name: number
@@ -96,14 +95,14 @@ def stated_date(value: Any) -> datetime | None:
 
 def found_date(
     external_id: str, title: str, text: str, file: SourceFile
-) -> tuple[datetime, Origin]:
+) -> tuple[datetime, DateSource]:
     """Return the date of a note whose fields state none, and where it is from.
 
     Of the text, the first line is looked at.
     """
     names = [external_id.rpartition("/")[2], PurePosixPath(file.name).stem]
     first = next((line for line in text.splitlines() if line.strip()), "")
-    places: list[tuple[Origin, datetime | None]] = [
+    places: list[tuple[DateSource, datetime | None]] = [
         *(("file_name", date_in(own)) for own in names if not _IDENTIFIER.fullmatch(own)),
         ("title", date_in(title)),
         ("folder", _in_folders(file.name)),

@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
-from rag_resources.core.types import RejectedRecord
+from rag_resources.core.types import DateSource, RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import queries
 from rag_resources.files import PRIVATE, set_aside, write_atomically
@@ -57,6 +57,7 @@ class _Note(_Row):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     expires_at: AwareDatetime | None
+    date_source: DateSource | None
 
 
 class _Deletion(_Row):

@@ -284,7 +284,7 @@ def _in_order(
 
 def undated_of(record: NoteRecord) -> Undated | None:
     """Describe a record that has no date; None if it has one, if only in its name."""
-    if record.metadata.get("createdAtOrigin") != "file_modified":
+    if record.date_source != "file_modified":
         return None
     return Undated(record.external_id, record.location, record.created_at.astimezone(UTC))
 

@@ -21,7 +21,7 @@ from rag_resources.core.timestamps import (
     EXPIRES_AT_FIELDS,
     parse_timestamp,
 )
-from rag_resources.core.types import NoteRecord
+from rag_resources.core.types import DateSource, NoteRecord
 from rag_resources.ingestion.dates import found_date, stated_date, without_date
 from rag_resources.ingestion.source_file import (
     MAX_NOTE_BYTES,
@@ -99,8 +99,7 @@ def build_note(
 ) -> NoteRecord:
     """Build a note from the fields of a record.
 
-    NUL characters, which PostgreSQL cannot store, and pictures in the text are cut out. If no date
-    is given, `metadata["createdAtOrigin"]` says where it is from (`dates.Origin`).
+    NUL characters, which PostgreSQL cannot store, and pictures in the text are cut out.
     `metadata["expiresAt"]` is the note's expiry, which the store reads there.
 
     Args:
@@ -129,13 +128,14 @@ def build_note(
     labels = *_labels(values, TAGS_FIELDS), *_labels(values, ALIASES_FIELDS)
     tags = tuple(dict.fromkeys((*labels, *(tag for tag in reading.tags if _fits(tag)))))
     metadata = values
+    date_source: DateSource = "field"
     if created_at is None:
-        created_at, metadata["createdAtOrigin"] = found_date(external_id, title, body, file)
+        created_at, date_source = found_date(external_id, title, body, file)
     if left_out := {**left_out, **payloads, **reading.left_out}:
         metadata["leftOut"] = {f"{reason}Chars": size for reason, size in left_out.items()}
     if expires_at is not None:
         metadata["expiresAt"] = expires_at.isoformat()
-    return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
+    return NoteRecord(external_id, title, body, created_at, tags, metadata, location, date_source)
 
 
 def storable_fields(fields: Mapping[Any, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Survey:
         rejected: The first `NAMED_REJECTIONS` records that would be rejected, with the reasons.
         rejected_count: Number of all of them.
         undated: The notes without a date.
-        dates: Notes by where their date is from (`dates.Origin`; "field": they state it).
+        dates: Notes by where their date is from (`DateSource`).
         left_out: Notes by what of their text is left out.
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
@@ -87,7 +87,7 @@ def _add(found: Survey, record: NoteRecord) -> None:
     found.notes += 1
     created_at = record.created_at.astimezone(UTC)
     found.months[f"{created_at:%Y-%m}"] += 1
-    found.dates[record.metadata.get("createdAtOrigin", "field")] += 1
+    found.dates[record.date_source] += 1
     found.left_out.update(kind.removesuffix("Chars") for kind in record.metadata.get("leftOut", ()))
     if undated := undated_of(record):
         found.undated.append(undated)
@@ -101,7 +101,7 @@ def _add(found: Survey, record: NoteRecord) -> None:
 
 
 _TRASH = ".trash"
-_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "leftOut"}
+_OWN_FIELDS = {"expiresAt", "leftOut"}
 """Metadata that the product itself adds."""
 
 

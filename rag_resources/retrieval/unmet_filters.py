@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.filters import RetrievalFilters
@@ -49,6 +50,8 @@ def _each(filters: RetrievalFilters) -> Iterator[RetrievalFilters]:
     """Yield each condition as filters of its own."""
     if filters.source:
         yield RetrievalFilters(source=filters.source)
+    if filters.date_source:
+        yield RetrievalFilters(date_source=filters.date_source)
     for tag in filters.tags:
         yield RetrievalFilters(tags=(tag,))
     if filters.note_ids:
@@ -86,6 +89,10 @@ def _with_other_type(condition: RetrievalFilters) -> RetrievalFilters | None:
     return None
 
 
+def _not_with(key: str, value: Any) -> Text:
+    return _("No note has “{key}” with the value “{value}”.").format(key=key, value=shown(value))
+
+
 def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
     if condition.source:
         told = _("No note comes from the source “{value}”.").format(value=condition.source)
@@ -95,6 +102,8 @@ def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
         return _("No note has the tag “{value}”.").format(value=tag)
     if condition.note_ids:
         return _("No note has that id.").format()
+    if condition.date_source:
+        return _not_with("date_source", condition.date_source)
     if condition.metadata:
         [(key, value)] = condition.metadata.items()
         if key in known.lists:
@@ -103,9 +112,7 @@ def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
                 "true, false or null. To filter by each value, write them into “tags”."
             ).format(key=key)
         if key in known.keys:
-            return _("No note has “{key}” with the value “{value}”.").format(
-                key=key, value=shown(value)
-            )
+            return _not_with(key, value)
         return _("No note has “{key}” in its metadata.").format(key=key)
     if known.first is None or known.last is None:
         return _("There is no note.").format()

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.text import content_sha256
-from rag_resources.core.types import Note, NoteRecord, TimeWindow
+from rag_resources.core.types import DateSource, Note, NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -58,6 +58,15 @@ class OutsideNotes:
 
 
 @dataclass(frozen=True, slots=True)
+class FileDatedMonth:
+    """A month (`YYYY-MM`), its notes, and how many of these only have the date of their file."""
+
+    month: str
+    notes: int
+    file_dated: int
+
+
+@dataclass(frozen=True, slots=True)
 class FilterValues:
     """What notes can be filtered by: their tags, sources and metadata keys, first and last date.
 
@@ -91,6 +100,7 @@ class StoredNote:
     chunked: bool
     tags: tuple[str, ...]
     metadata: Mapping[str, Any]
+    date_source: DateSource | None
 
 
 _CHARS_BEFORE = 6_000
@@ -149,6 +159,7 @@ def _select_changed(
             record.tags,
             dict(record.metadata),
             record.created_at.isoformat(),
+            record.date_source,
         )
         for record in records
     ]
@@ -173,6 +184,7 @@ def _write(
         tags=[Jsonb(list(record.tags)) for record in records],
         metadata=[Jsonb(dict(record.metadata)) for record in records],
         created_at=[record.created_at for record in records],
+        date_sources=[record.date_source for record in records],
     )
     return {row.external_id: Upsert.INSERTED if row.inserted else Upsert.UPDATED for row in rows}
 
@@ -221,6 +233,7 @@ def list_notes(
             row.chunked,
             tuple(row.tags),
             row.metadata,
+            row.date_source,
         )
         for row in rows
     ]
@@ -317,6 +330,12 @@ def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> O
     first = rows[0]
     examples = tuple(row.external_id for row in rows)
     return OutsideNotes(first.total, first.earliest, first.latest, examples)
+
+
+def list_file_dated_months(connection: Connection, *, tenant: str) -> list[FileDatedMonth]:
+    """Return the months in which most notes only have the date of their file."""
+    rows = queries().list_file_dated_months(connection, tenant=tenant)
+    return [FileDatedMonth(row.month, row.notes, row.file_dated) for row in rows]
 
 
 def list_twins(

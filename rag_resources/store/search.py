@@ -474,6 +474,7 @@ def _given_filters(filters: RetrievalFilters) -> tuple[bool, ...]:
         bool(filters.tags),
         bool(filters.note_ids),
         bool(filters.excluded_note_ids),
+        filters.date_source is not None,
         filters.created_from is not None,
         filters.created_until is not None,
         bool(filters.metadata),
@@ -483,7 +484,7 @@ def _given_filters(filters: RetrievalFilters) -> tuple[bool, ...]:
 def _visible_notes(filters: RetrievalFilters) -> sql.Composed:
     names = (
         *("any_source", "any_tags", "any_note", "none_excluded"),
-        *("any_start", "any_end", "any_metadata"),
+        *("any_date_source", "any_start", "any_end", "any_metadata"),
     )
     given = _given_filters(filters)
     return statement(
@@ -502,6 +503,7 @@ def _filter_parameters(tenant: str, filters: RetrievalFilters) -> dict[str, Any]
         "tags": list(filters.tags),
         "note_ids": list(filters.note_ids),
         "excluded_note_ids": list(filters.excluded_note_ids),
+        "date_source": filters.date_source,
         "created_from": filters.created_from,
         "created_until": filters.created_until,
         "metadata": Jsonb(filters.metadata),

@@ -267,6 +267,8 @@ ADD COLUMN IF NOT EXISTS title text NOT NULL DEFAULT '',
 ADD COLUMN IF NOT EXISTS content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
 ADD COLUMN IF NOT EXISTS tags text[] NOT NULL DEFAULT '{}',
 ADD COLUMN IF NOT EXISTS metadata jsonb NOT NULL DEFAULT '{}',
+-- Where the creation time is from: field, file_name, title, folder, text, git or file_modified; null: not ours.
+ADD COLUMN IF NOT EXISTS date_source text,
 ADD COLUMN IF NOT EXISTS updated_at timestamptz NOT NULL DEFAULT now(),
 ADD COLUMN IF NOT EXISTS expires_at timestamptz,
 ADD COLUMN IF NOT EXISTS chunked_at timestamptz,

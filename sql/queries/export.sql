@@ -2,25 +2,26 @@
 -- The notes of a tenant that are no sections of documents.
 -- params:  tenant text
 -- returns: id uuid, source text, external_id text or null, title text, content text, tags text[], metadata jsonb,
---          created_at timestamptz, updated_at timestamptz, expires_at timestamptz or null
+--          created_at timestamptz, updated_at timestamptz, expires_at timestamptz or null, date_source text or null
 SELECT
-    n.id, n.source, n.external_id, n.title, n.content, n.tags, n.metadata, n.created_at, n.updated_at, n.expires_at
+    n.id, n.source, n.external_id, n.title, n.content, n.tags, n.metadata, n.created_at, n.updated_at, n.expires_at,
+    n.date_source
 FROM notes AS n WHERE n.tenant_id = :tenant AND n.document_id IS NULL ORDER BY n.id;
 
 -- name: insert_exported_notes!
 -- Insert notes under their ids; a note that is stored already, or was deleted since, stays as it is.
 -- params:  tenant text, given jsonb (rows of export_notes)
 INSERT INTO notes (
-    id, tenant_id, source, external_id, title, content, tags, metadata, created_at, updated_at, expires_at
+    id, tenant_id, source, external_id, title, content, tags, metadata, created_at, updated_at, expires_at, date_source
 )
 SELECT
     g.id, :tenant, g.source, g.external_id, g.title, g.content, g.tags, g.metadata, g.created_at, g.updated_at,
-    g.expires_at
+    g.expires_at, g.date_source
 FROM
     jsonb_to_recordset(:given::jsonb)
         AS g (
             id uuid, source text, external_id text, title text, content text, tags text[], metadata jsonb,
-            created_at timestamptz, updated_at timestamptz, expires_at timestamptz
+            created_at timestamptz, updated_at timestamptz, expires_at timestamptz, date_source text
         )
 WHERE
     NOT EXISTS (

@@ -2,7 +2,7 @@
 -- The given notes that are new or differ from what is stored. Contents are compared by hash, so they are neither sent
 -- nor read. A new change time of a file is not a difference: only a date that a person stated counts.
 -- params:  tenant text, source text, given jsonb: of each note [external id, title, SHA-256 of its content in
---          hexadecimal digits, [tags], {metadata}, creation time]
+--          hexadecimal digits, [tags], {metadata}, creation time, date source]
 -- returns: external_id text
 -- index:   notes_external_key
 SELECT g.note ->> 0 AS external_id
@@ -15,37 +15,42 @@ WHERE NOT EXISTS (
         AND to_jsonb(n.tags) = g.note -> 3 AND n.metadata = g.note -> 4
         AND (
             n.created_at = (g.note ->> 5)::timestamptz
-            OR coalesce(g.note -> 4 ->> 'createdAtOrigin' = 'file_modified', FALSE)
+            OR g.note ->> 6 = 'file_modified'
         )
+        AND n.date_source = g.note ->> 6
 );
 
 -- name: upsert_notes
 -- Insert or update notes. The creation time changes if the source states another one, but not if a file without a date
 -- was changed later. The expiry changes only if the source states another one than before (expiresAt in its metadata).
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
---          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
+--          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[],
+--          date_sources text[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
 -- index:   notes_external_key
-INSERT INTO notes AS n (id, tenant_id, source, external_id, title, content, tags, metadata, created_at, expires_at)
+INSERT INTO notes AS n (
+    id, tenant_id, source, external_id, title, content, tags, metadata, created_at, expires_at, date_source
+)
 SELECT
     u.id, :tenant, :source, u.external_id, u.title, u.content,
     (
         SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
         FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
     ) AS tags,
-    u.metadata, u.created_at, (u.metadata ->> 'expiresAt')::timestamptz AS expires_at
+    u.metadata, u.created_at, (u.metadata ->> 'expiresAt')::timestamptz AS expires_at, u.date_source
 FROM
     unnest(
         :ids::uuid[], :external_ids::text[], :titles::text[], :contents::text[], :tags::jsonb[], :metadata::jsonb[],
-        :created_at::timestamptz[]
-    ) WITH ORDINALITY AS u (id, external_id, title, content, tags, metadata, created_at, place)
+        :created_at::timestamptz[], :date_sources::text[]
+    ) WITH ORDINALITY AS u (id, external_id, title, content, tags, metadata, created_at, date_source, place)
 ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
         title = excluded.title, content = excluded.content, tags = excluded.tags,
         metadata = with_edits(excluded.metadata, n.edited),
+        date_source = excluded.date_source,
         created_at = CASE
-            WHEN excluded.metadata ->> 'createdAtOrigin' = 'file_modified' THEN n.created_at ELSE excluded.created_at
+            WHEN excluded.date_source = 'file_modified' THEN n.created_at ELSE excluded.created_at
         END,
         expires_at = CASE
             WHEN n.metadata ->> 'expiresAt' IS DISTINCT FROM with_edits(excluded.metadata, n.edited) ->> 'expiresAt'
@@ -54,11 +59,12 @@ ON CONFLICT (tenant_id, source, external_id) DO UPDATE
         END,
         updated_at = now()
     WHERE
-    (n.title, n.content, n.tags, n.metadata)
-    IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, with_edits(excluded.metadata, n.edited))
+    (n.title, n.content, n.tags, n.metadata, n.date_source)
+    IS DISTINCT FROM (
+        excluded.title, excluded.content, excluded.tags, with_edits(excluded.metadata, n.edited), excluded.date_source
+    )
     OR (
-        n.created_at <> excluded.created_at
-        AND excluded.metadata ->> 'createdAtOrigin' IS DISTINCT FROM 'file_modified'
+        n.created_at <> excluded.created_at AND excluded.date_source <> 'file_modified'
     )
 RETURNING n.external_id, n.xmax = 0 AS inserted;
 
@@ -85,11 +91,12 @@ ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 --          id), row_limit int or null
 -- returns: id uuid, source text, external_id text (else the id), title text, created_at timestamptz,
 --          updated_at timestamptz, expires_at timestamptz or null, chunked bool, tags text[], metadata jsonb,
---          total bigint (without the limit)
+--          date_source text or null, total bigint (without the limit)
 -- index:   notes_newest_idx; for one note notes_pkey, notes_external_key
 SELECT
     n.id, n.source, coalesce(n.external_id, n.id::text) AS external_id, n.title, n.created_at, n.updated_at,
-    n.expires_at, n.chunked_at IS NOT NULL AS chunked, n.tags, n.metadata, count(*) OVER () AS total
+    n.expires_at, n.chunked_at IS NOT NULL AS chunked, n.tags, n.metadata, n.date_source,
+    count(*) OVER () AS total
 FROM notes AS n
 WHERE n.tenant_id = :tenant AND (:name::text IS NULL OR n.id = :id OR n.external_id = :name)
 ORDER BY n.created_at DESC, n.id LIMIT :row_limit;
@@ -157,6 +164,19 @@ SELECT
 FROM notes AS n
 WHERE n.created_at < :first OR n.created_at >= :after_last
 ORDER BY n.created_at, n.id LIMIT :row_limit;
+
+-- name: list_file_dated_months
+-- The months of a tenant in which more than half of the notes have the date of their file, most of these first.
+-- params:  tenant text
+-- returns: month text (YYYY-MM), notes bigint, file_dated bigint
+-- index:   notes_newest_idx
+SELECT
+    to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month,
+    count(*) AS notes, count(*) FILTER (WHERE n.date_source = 'file_modified') AS file_dated
+FROM notes AS n WHERE n.tenant_id = :tenant
+GROUP BY month
+HAVING count(*) FILTER (WHERE n.date_source = 'file_modified') * 2 > count(*)
+ORDER BY file_dated DESC, month;
 
 -- name: list_twins
 -- Notes of a source, not of documents, with the same content: the identifiers of each group in alphabetical order.

@@ -53,5 +53,5 @@ ORDER BY r.source, r.root, r.position LIMIT :row_limit;
 SELECT
     coalesce(n.external_id, n.id::text) AS external_id, n.created_at, count(*) OVER () AS total
 FROM notes AS n
-WHERE n.tenant_id = current_tenant() AND n.metadata ->> 'createdAtOrigin' = 'file_modified'
+WHERE n.tenant_id = current_tenant() AND n.date_source = 'file_modified'
 ORDER BY n.created_at DESC, n.id LIMIT :row_limit;

@@ -85,8 +85,8 @@ WHERE FALSE;
 -- name: visible_notes
 -- The notes that a question may find: those of its tenant that have not expired and meet its filters.
 -- An {any_…} is TRUE for a filter that is not given and FALSE for one that is; the planner removes either constant.
--- params:  tenant text, source text, tags text[], note_ids uuid[], excluded_note_ids uuid[], created_from timestamptz,
---          created_until timestamptz, metadata jsonb
+-- params:  tenant text, source text, tags text[], note_ids uuid[], excluded_note_ids uuid[], date_source text,
+--          created_from timestamptz, created_until timestamptz, metadata jsonb
 -- index:   notes_external_key, notes_tags_idx, notes_metadata_idx, notes_newest_idx, notes_pkey
 SELECT n.id, n.created_at, n.chunked_at
 FROM notes AS n
@@ -96,6 +96,7 @@ WHERE
     AND ({any_tags} OR n.tags @> :tags)
     AND ({any_note} OR n.id = ANY(:note_ids))
     AND ({none_excluded} OR n.id <> ALL(:excluded_note_ids))
+    AND ({any_date_source} OR n.date_source = :date_source)
     AND ({any_start} OR n.created_at >= :created_from)
     AND ({any_end} OR n.created_at < :created_until)
     AND ({any_metadata} OR n.metadata @> :metadata);

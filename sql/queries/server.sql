@@ -50,6 +50,7 @@ accepted (name, expected, types, required) AS (
     ('content_sha256', '-', '{}', FALSE),
     ('tags', 'text[] NOT NULL', '{_text}', FALSE),
     ('metadata', 'jsonb NOT NULL', '{jsonb}', FALSE),
+    ('date_source', 'text', '{text}', FALSE),
     ('updated_at', 'timestamptz NOT NULL', '{timestamptz}', FALSE),
     ('expires_at', 'timestamptz', '{timestamptz}', FALSE),
     ('chunked_at', 'timestamptz', '{timestamptz}', FALSE),

@@ -35,6 +35,7 @@ def test_all_is_well_after_indexing(indexed: Project) -> None:
     assert 0.999 <= single.metadata[label("lowest_cosine")].value <= 1.00001
     assert indexed.check(GOLDEN, "golden_valid").passed
     assert indexed.check(NOTES, "notes_inside_partitions").passed
+    assert indexed.check(NOTES, "notes_dated").passed
 
 
 def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> None:

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.errors import InvalidFiltersError, InvalidSourceError
+from rag_resources.core.filters import parse_filters
 from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion import ingest as module
 from rag_resources.ingestion.ingest import BATCH_RECORDS, IngestReport, ingest
 from rag_resources.store import notes
-from rag_resources.store.notes import Upsert, note_id
+from rag_resources.store.notes import FileDatedMonth, Upsert, list_file_dated_months, note_id
+from rag_resources.store.search import any_visible
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 RECORD = NoteRecord(
@@ -124,7 +126,7 @@ def test_changed_tags_cause_chunking(database: Database) -> None:
 
 def test_a_file_that_is_changed_keeps_its_note_in_its_month(database: Database) -> None:
     """The date of a file counts once, for a note that states none."""
-    undated = replace(RECORD, metadata={"createdAtOrigin": "file_modified"})
+    undated = replace(RECORD, date_source="file_modified")
     load(database, undated)
     touched = replace(undated, created_at=undated.created_at + timedelta(days=90))
 
@@ -290,3 +292,29 @@ def test_a_date_that_a_person_corrects_moves_the_note(database: Database) -> Non
     assert load(database, corrected).count(Upsert.UNCHANGED) == 1
 
     assert [row.created_at for row in rows(database)] == [corrected.created_at]
+
+
+def test_where_a_date_is_from_is_stored_and_filters(database: Database) -> None:
+    load(database, RECORD, replace(RECORD, external_id="b", date_source="git"))
+    stated = replace(RECORD, external_id="b", date_source="file_name")
+    assert load(database, stated).count(Upsert.UPDATED) == 1
+
+    with database.transaction() as connection:
+        found = [
+            any_visible(connection, tenant="ana", filters=parse_filters({"date_source": source}))
+            for source in ("field", "file_name", "git")
+        ]
+    assert found == [True, True, False]
+    with pytest.raises(InvalidFiltersError):
+        parse_filters({"date_source": "luna"})
+
+
+def test_months_are_named_in_which_most_dates_are_those_of_files(database: Database) -> None:
+    undated = replace(RECORD, date_source="file_modified")
+    load(database, RECORD, replace(undated, external_id="b"))
+    with database.transaction() as connection:
+        assert list_file_dated_months(connection, tenant="ana") == []
+    load(database, replace(undated, external_id="c"))
+    with database.transaction() as connection:
+        months = list_file_dated_months(connection, tenant="ana")
+    assert months == [FileDatedMonth("2025-03", 3, 2)]

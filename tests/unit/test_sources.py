@@ -90,7 +90,7 @@ class TestMarkdown:
             title="Una idea",
             content="# Una idea #\n\nTexto.",
             created_at=MODIFIED,
-            metadata={"createdAtOrigin": "file_modified"},
+            date_source="file_modified",
             location="a/idea.suelta.txt",
         )
 
@@ -166,7 +166,6 @@ class TestMarkdown:
             "nested": {"2025-01-02": [1, True]},
             "content": "otro",
             "1": "uno",
-            "createdAtOrigin": "file_name",
         }
 
     @pytest.mark.parametrize(
@@ -266,7 +265,7 @@ class TestCreatedAt:
         read_note = note(path)
         assert read_note.created_at.isoformat() == expected
         assert read_note.created_at.tzinfo is UTC
-        assert "createdAtOrigin" not in read_note.metadata
+        assert read_note.date_source == "field"
 
     @pytest.mark.parametrize(
         "text",
@@ -288,7 +287,7 @@ class TestCreatedAt:
     def test_a_field_states_it_in_many_forms(self, tmp_path: Path, field: str) -> None:
         read_note = note(write(tmp_path / "a.md", f"---\n{field}\n---\nx"))
         assert read_note.created_at == datetime(2025, 3, 14, tzinfo=UTC)
-        assert "createdAtOrigin" not in read_note.metadata
+        assert read_note.date_source == "field"
 
     @pytest.mark.parametrize(
         ("name", "text", "origin"),
@@ -315,7 +314,7 @@ class TestCreatedAt:
         write(tmp_path / name, text)
         read_note = note(tmp_path)
         assert read_note.created_at == datetime(2025, 3, 14, tzinfo=UTC)
-        assert read_note.metadata == {"createdAtOrigin": origin}
+        assert read_note.date_source == origin
 
     def test_else_from_the_first_commit_also_of_a_renamed_file(self, tmp_path: Path) -> None:
         def git(*command: str, day: str = "2025-03-14") -> None:
@@ -336,13 +335,13 @@ class TestCreatedAt:
         git("commit", "-m", "b", day="2025-05-01")
         read_note = note(tmp_path / "notas")
         assert read_note.created_at == datetime(2025, 3, 14, 9, tzinfo=UTC)
-        assert read_note.metadata == {"createdAtOrigin": "git"}
+        assert read_note.date_source == "git"
 
     @pytest.mark.parametrize("name", ["nota.md", "2025-03-141.md", "2025-02-30.md"])
     def test_else_from_the_file(self, tmp_path: Path, name: str) -> None:
         read_note = note(write(tmp_path / name, "x"))
         assert read_note.created_at == MODIFIED
-        assert read_note.metadata == {"createdAtOrigin": "file_modified"}
+        assert read_note.date_source == "file_modified"
 
 
 class TestJsonl:
