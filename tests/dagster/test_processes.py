@@ -145,12 +145,12 @@ def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_pat
     try:
         ui = Ui(f"http://127.0.0.1:{port}")
         use(ui, home)
-        [killed] = [each for each in members(process.pid) if "daemon" in each.cmdline()]
+        [killed] = [each for each in members(process.pid) if "dagster._daemon" in each.cmdline()]
         killed.kill()
-        eventually(lambda: (tmp_path / "log").read_text().count(ui.url) == 2)
-        assert daemon_is_healthy(ui)
+        eventually(lambda: (tmp_path / "log").read_text().count(ui.url) > 1)
+        eventually(lambda: daemon_is_healthy(ui))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(20) == 0, "ten seconds on quiet cores"
         assert members(process.pid) == []
     except BaseException:
         print((tmp_path / "log").read_text()[-5000:])  # noqa: T201 - shown with the failure
