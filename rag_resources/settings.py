@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +31,7 @@ from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.model_names import is_model_name, language_model, unknown_model
 from rag_resources.core.path_pattern import PathPattern
+from rag_resources.core.periods import MADRID
 from rag_resources.core.quoting import shown
 from rag_resources.core.servers import Servers
 from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
@@ -154,6 +156,7 @@ class Settings(BaseSettings):
         graph_extractor: The extractor that reads notes for the causal graph, `rules` or `llm`.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         answer_language: The language in which readers are answered, unless they ask for another.
+        timezone: Of the readers: when the days begin that a question names.
         rag_lang: The language of everything that operators read; `languages.messages` reads it
             itself.
         answer_context_tokens: Most tokens of passages that a language model answers from.
@@ -218,6 +221,7 @@ class Settings(BaseSettings):
     graph_extractor: Literal["rules", "llm"] = "rules"
     judge: OptionalJudge = None
     answer_language: Literal["es", "fr", "en"] = "es"
+    timezone: ZoneInfo = MADRID
     rag_lang: Literal["es", "en"] = "es"
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)

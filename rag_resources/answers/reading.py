@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import psycopg
 import structlog
@@ -63,11 +64,15 @@ class QuestionReader:
         database: Where files and values are looked up. If it cannot be read, nothing is implied.
         language_model: Rewrites a question of a conversation to stand alone; None searches it
             together with the one before.
+        zone: The reader's time zone.
     """
 
-    def __init__(self, database: Database, language_model: LanguageModel | None) -> None:
+    def __init__(
+        self, database: Database, language_model: LanguageModel | None, zone: ZoneInfo = MADRID
+    ) -> None:
         self._database = database
         self._model = language_model
+        self._zone = zone
 
     def read(
         self,
@@ -91,10 +96,10 @@ class QuestionReader:
         """
         searched, focus = self._searched(question, turns, language)
         reading = Reading(question, searched, filters, focus=focus)
-        today = datetime.now(MADRID).date()
-        signs = read_question(question, language, today)
+        today = datetime.now(self._zone).date()
+        signs = read_question(question, language, today, self._zone)
         if searched != question and not (signs.periods or signs.file_names):
-            signs = read_question(searched, language, today)
+            signs = read_question(searched, language, today, self._zone)
         revoked = {fold(text.strip()) for text in ignored}
         try:
             deadline = Deadline.after(READ_MS, time.monotonic)

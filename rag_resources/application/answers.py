@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any
 from uuid import UUID
@@ -32,8 +32,6 @@ from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.note_labels import note_label
-from rag_resources.core.periods import MADRID
-from rag_resources.core.question_reading import Implied
 from rag_resources.core.quoting import shown
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
@@ -105,7 +103,7 @@ class Answers:
         check_query(question)
         told_in = self.settings.answer_language if language is None else language
         search = {**search, "language": language}
-        reading = QuestionReader(self.database, self.language_model).read(
+        reading = QuestionReader(self.database, self.language_model, self.settings.timezone).read(
             question,
             language=told_in,
             turns=conversation,
@@ -166,7 +164,9 @@ class Answers:
         with closing(written):
             for sentence in written:
                 for cited in self._cited(sentence, response.results):
-                    if unmet and not _names(cited, unmet, language):
+                    made_at = cited.citations[0].created_at or datetime.now(UTC)
+                    local = made_at.astimezone(self.settings.timezone)
+                    if unmet and not unmet.is_named_in(cited.marked, language, local):
                         continue
                     notes |= {citation.note_id for citation in cited.citations}
                     yield cited
@@ -279,12 +279,6 @@ def _confidence(
     bands = {**(found.bands if found else {}), **own.bands}
     missing = own.missing if is_answered else (found.missing if found else None)
     return Confidence(bands, None if bands else missing)
-
-
-def _names(cited: AnswerSentence, period: Implied, language: str) -> bool:
-    """Whether a sentence, or the block quoted with it, names a time within a period."""
-    written = cited.citations[0].created_at or datetime.now(MADRID)
-    return period.is_named_in(cited.marked, language, written.astimezone(MADRID).date())
 
 
 def _ms_since(started: float) -> float:

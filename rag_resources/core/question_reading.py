@@ -8,13 +8,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.periods import Period, periods
+from rag_resources.core.periods import MADRID, Period, periods
 from rag_resources.core.rules import question_rules
 from rag_resources.core.wording import content, fold, names, word_set
 from rag_resources.languages.messages import _
@@ -79,10 +80,10 @@ class Implied:
     shown: str
     filters: RetrievalFilters
 
-    def is_named_in(self, text: str, language: str, day: date) -> bool:
-        """Whether a text written on a day names a time within the period."""
+    def is_named_in(self, text: str, language: str, written_at: datetime) -> bool:
+        """Whether a text names a time within the period, as of when and where it was written."""
         first, last = self.filters.created_from, self.filters.created_until
-        named = periods(" ".join(fold(text).split()), language, day)
+        named = periods(" ".join(fold(text).split()), language, written_at.date())
         closed = [(own.start, own.end) for own in named if own.start and own.end]
         return any(
             (not last or start < last) and (not first or first < end) for start, end in closed
@@ -156,10 +157,12 @@ class Reading:
         }
 
 
-def read_question(question: str, language: str, today: date) -> QuestionSigns:
-    """Return what a question names, by the rules of its language, on a day."""
+def read_question(
+    question: str, language: str, today: date, zone: ZoneInfo = MADRID
+) -> QuestionSigns:
+    """Return what a question names, by the rules of its language, on a day in a time zone."""
     return QuestionSigns(
-        periods(_FILE.sub(" ", " ".join(fold(question).split())), language, today),
+        periods(_FILE.sub(" ", " ".join(fold(question).split())), language, today, zone),
         tuple(dict.fromkeys(match[0] for match in _FILE.finditer(question))),
         _phrases(question),
         _inner_names(question),

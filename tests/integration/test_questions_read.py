@@ -131,6 +131,16 @@ def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told
     )
 
 
+def test_a_day_begins_in_the_readers_time_zone(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIMEZONE", "America/Bogota")
+    with open_application(load_settings()) as elsewhere:
+        asked = elsewhere.answers.ask("¿Cuánto cuesta el tejado en marzo de 2025?", **WORDS)
+    (implied,) = asked.reading.implied
+    assert implied.filters.created_from == datetime(2025, 3, 1, 5, tzinfo=UTC)
+
+
 def test_of_another_time_only_what_names_the_period_answers(app: Application) -> None:
     """Whether no note is of the period, or none of those answers: the nearest are shown."""
     for question in ("¿Cuánto cuesta el tejado en 1999?", "¿Cuánto mide Pilar en junio de 2025?"):
