@@ -43,11 +43,14 @@ class QuestionPlace:
 
     Attributes:
         note: Name of its note for display.
+        likely: Where it probably is now: the name of a note, and the text there; None if nothing
+            like it is anywhere.
     """
 
     entry: GoldenEntry
     place: LocatedPlace
     note: str
+    likely: tuple[str, str] | None = None
 
     @property
     def finding(self) -> str:
@@ -55,12 +58,20 @@ class QuestionPlace:
         place = self.place
         if not place.is_lost and not place.is_doubtful:
             return ""
+        likely = (
+            _("Probably now in {note}: “{text}”.").format(
+                note=self.likely[0], text=shown(self.likely[1])
+            )
+            if self.likely
+            else _("Nothing like it was found in another note.")
+        )
         return _(
             "The place “{text}” of the note {note} is no longer as stated (similarity "
-            "{similarity:.2f}; found {occurrences} times). Question: “{query}”. Confirm it with "
-            "“rag golden update {golden_id} --reviewed”, or name another one with --place "
+            "{similarity:.2f}; found {occurrences} times). {likely} Question: “{query}”. Confirm "
+            "it with “rag golden update {golden_id} --reviewed”, or name another one with --place "
             "NOTE=TEXT."
         ).format(
+            likely=likely,
             text=shown(place.stated.text),
             note=self.note,
             similarity=place.similarity or 0.0,
@@ -80,6 +91,7 @@ class QuestionPlace:
             "found": found,
             "similarity": place.similarity,
             "occurrences": place.occurrences,
+            "likely": self.likely and {"note": self.likely[0], "text": self.likely[1]},
         }
 
 

@@ -127,6 +127,16 @@ FROM (
 ) AS h
 WHERE h.operation = 'delete' AND h.source = '' AND (h.origin = '' OR starts_with(h.origin, 'rag golden '));
 
+-- name: notes_with_texts
+-- A note that has each of the given texts, the newest; texts that no note has are left out. It reads every note.
+-- params:  texts text[]
+-- returns: text text, name text (as the source calls the note)
+SELECT DISTINCT ON (t.text) t.text, coalesce(n.external_id, n.id::text) AS name
+FROM unnest(:texts::text[]) AS t (text)
+INNER JOIN notes AS n ON strpos(n.content, t.text) > 0
+WHERE n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now())
+ORDER BY t.text, n.created_at DESC, n.id;
+
 -- name: golden_note_states
 -- Relevant notes that were deleted, have expired, or have changed since their question was last written.
 -- returns: golden_id uuid, query text, note_id uuid, name text (as the source calls it),

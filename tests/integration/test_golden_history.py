@@ -17,6 +17,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.golden_changes import GoldenVersion, Operation
 from rag_resources.core.golden_drift import GoldenDrift
+from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.golden.dataset import Golden
@@ -280,3 +281,41 @@ def test_an_edited_note_is_told_until_its_question_is_looked_at(
     assert drifted(database) == ([], [])
     assert updated.updated_at
     assert updated.updated_at > old
+
+
+def test_a_place_that_is_gone_from_its_note_is_told_with_its_likely_new_place(
+    database: Database, notes: None
+) -> None:
+    """After an edit, a merge into another note, and the deletion of its note."""
+    texts = {"gata": "La gata duerme en el tejado.", "tren": "El tren sale a las nueve en punto."}
+    write_notes(database, texts)
+    write(
+        database,
+        [
+            entry(
+                f"¿{name}?",
+                relevant_note_ids=(NOTES[name],),
+                places=(GoldenPlace(NOTES[name], 0, len(text), text),),
+            )
+            for name, text in texts.items()
+        ],
+    )
+    assert drift_of(database).places == ()
+
+    def told() -> dict[str, tuple[str, str] | None]:
+        return {item.entry.query: item.likely for item in drift_of(database).places}
+
+    write_notes(database, {"gata": "La gata ya no duerme en el tejado.", "tren": "Otra cosa."})
+    assert told() == {
+        "¿gata?": ("gata", "La gata ya no duerme en el tejado."),
+        "¿tren?": None,
+    }
+    write_notes(database, {"huerto": f"Del huerto. {texts['tren']}"})
+    assert told()["¿tren?"] == ("huerto", texts["tren"])
+    by_hand(database, f"DELETE FROM notes WHERE id = '{NOTES['tren']}'")
+    assert told()["¿tren?"] == ("huerto", texts["tren"])
+    [finding] = [
+        item.finding for item in drift_of(database).places if item.likely == told()["¿tren?"]
+    ]
+    assert texts["tren"] in finding
+    assert "huerto" in finding
