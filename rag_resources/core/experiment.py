@@ -179,8 +179,8 @@ def split_questions(
 ) -> tuple[frozenset[UUID], ...]:
     """Cut the golden questions into parts for cross-validation.
 
-    Questions that share a relevant note, also through others, are in one part: a configuration is
-    never judged on a note that chose it. The place of a question depends only on texts, notes and
+    Questions with the same first relevant note are in one part, so that no note both chooses and
+    judges a configuration by its questions. The place of a note depends only on its questions and
     the seed.
 
     Args:
@@ -188,23 +188,14 @@ def split_questions(
         selection: Folds and seed.
 
     Returns:
-        Disjoint parts of similar size, at most as many as there are groups of questions; each
-        judges the configuration that the questions outside it chose.
+        Disjoint parts of similar size, at most as many as there are such notes; each judges the
+        configuration that the questions outside it chose.
     """
-    groups: list[tuple[set[UUID], list[GoldenEntry]]] = []
+    groups: dict[UUID, list[GoldenEntry]] = {}
     for entry in sorted(entries, key=lambda each: _place(each, selection.seed)):
-        notes, members = set(entry.relevant_note_ids), [entry]
-        apart = []
-        for group in groups:
-            if group[0] & notes:
-                notes |= group[0]
-                members = [*group[1], *members]
-            else:
-                apart.append(group)
-        groups = [*apart, (notes, members)]
-    groups.sort(key=lambda group: _place(group[1][0], selection.seed))
+        groups.setdefault(entry.relevant_note_ids[0], []).append(entry)
     parts: list[set[UUID]] = [set() for _ in range(min(selection.folds, len(groups)))]
-    for _notes, members in sorted(groups, key=lambda group: -len(group[1])):
+    for members in sorted(groups.values(), key=lambda group: -len(group)):
         min(parts, key=len).update(each.golden_id for each in members if each.golden_id)
     return tuple(map(frozenset, parts))
 
