@@ -6,6 +6,7 @@ All metadata of assets, checks and jobs pass through `labelled`; the names are i
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
@@ -15,8 +16,10 @@ from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_log import AnswerFigures as LoggedAnswers
 from rag_resources.core.answer_log import Outcome
 from rag_resources.core.answer_metrics import AnswerFigures
+from rag_resources.core.comparison import Comparison
 from rag_resources.core.evaluation import Percentiles, QueryOutcome, StoredEvaluation
 from rag_resources.core.evidence import Evidence
+from rag_resources.core.frames import evaluation_frame
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.migration_status import Quality
@@ -24,16 +27,18 @@ from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RejectedRecord
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.comparison_tables import (
+    COMPARED_WORDS,
     attribution_in_words,
     changes_table,
     flips_table,
-    metrics_table,
 )
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
+    VERDICT_WORDS,
     evidence_in_words,
     group_in_words,
     missed_rows,
+    verdict_in_words,
 )
 from rag_resources.languages.labels import label, stage_label
 from rag_resources.languages.messages import _
@@ -231,13 +236,9 @@ _PLOTTED = (
 def comparison_metadata(evaluations: Evaluations, found: EvaluationComparison) -> dict[str, Any]:
     """Return a comparison: numbers, changes, flips, and what lost the lost questions."""
     changes, flips = changes_table(found), flips_table(found, shown=_SHOWN_FLIPS)
-    answers = (
-        {"comparison_of_answers": dg.MetadataValue.md(metrics_table(found.answers).markdown())}
-        if found.answers
-        else {}
-    )
+    answers = {"comparison_of_answers": _metrics_table(found.answers)} if found.answers else {}
     return {
-        "comparison": dg.MetadataValue.md(metrics_table(found.comparison).markdown()),
+        "comparison": _metrics_table(found.comparison),
         **answers,
         "changes": dg.MetadataValue.md(
             changes.markdown()
@@ -253,6 +254,20 @@ def comparison_metadata(evaluations: Evaluations, found: EvaluationComparison) -
         "lost": sum(flip.is_lost for flip in found.flips),
         "gained": sum(not flip.is_lost for flip in found.flips),
     }
+
+
+def _metrics_table(comparison: Comparison) -> dg.TableMetadataValue:
+    rows = [
+        {
+            "metric": str(COMPARED_WORDS[item.metric]),
+            **{name: getattr(item, name) for name in ("before", "after", "difference")},
+            **{f"interval_{end}": own for end, own in item.interval._asdict().items()},
+            "p_value": item.adjusted_p_value,
+            "verdict": str(VERDICT_WORDS[item.verdict]),
+        }
+        for item in comparison.metrics
+    ]
+    return table(rows, [*rows[0]])
 
 
 def stored_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
@@ -285,7 +300,7 @@ def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
         "late_queries": evaluation.late_queries,
         **_judge_metadata(evaluation),
         **_answer_metadata(evaluation.answers),
-        "breakdown": dg.MetadataValue.md(_breakdown(evaluation.breakdown)),
+        "breakdown": _breakdown(evaluation.breakdown),
     }
     told = {name: value for name, value in measured.items() if value is not None}
     return unplotted(told) if evaluation.is_disturbed else told
@@ -348,27 +363,50 @@ def question_metadata(outcomes: Sequence[QueryOutcome]) -> dict[str, Any]:
 def stage_metadata(stages: Mapping[str, Percentiles]) -> dict[str, Any]:
     """Return the latencies by stage as a table."""
     rows = [
-        (stage_label(stage), *(f"{ms:.1f}" for ms in (own.p50_ms, own.p95_ms, own.p99_ms)))
-        for stage, own in stages.items()
+        {"stage": stage_label(name)}
+        | {f"latency_{share}": value for share, value in asdict(own).items()}
+        for name, own in stages.items()
     ]
-    return {
-        "stages": dg.MetadataValue.md(
-            markdown_table(_("| stage | p50 ms | p95 ms | p99 ms |"), rows)
-        )
-    }
+    return {"stages": table(rows, [*rows[0]] if rows else ())}
 
 
-def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:
-    metrics = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
-    rows = (
-        (
-            group_in_words(group),
-            f"{values['queries']:.0f}",
-            *(f"{values[metric]:.3f}" for metric in metrics),
-        )
+def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> dg.TableMetadataValue:
+    rows = [
+        {"group": str(group_in_words(group)), **values, "total_queries": int(values["queries"])}
         for group, values in sorted(breakdown.items())
+    ]
+    return table(rows, ("group", "total_queries", "hit_rate_at_1", "hit_rate_at_5", *_PLOTTED[3:5]))
+
+
+def compared_table(report: EvaluationReport) -> dg.TableMetadataValue:
+    """Return a row per configuration, best first; stale figures pass no gate."""
+    frame = evaluation_frame(item.evaluation for item in report.configurations)
+    frame["gate"] = [
+        verdict_in_words(item.evaluation, report.gate, item.gates.evidence)
+        for item in report.configurations
+    ]
+    columns = ("configuration", *_PLOTTED[:6], SERVED, "latency_p50_ms", "latency_p95_ms", "gate")
+    return table(frame.to_dict("records"), columns)
+
+
+_KINDS = {float: "float", int: "int", bool: "bool"}
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dg.TableMetadataValue:
+    """Return rows as a table whose numbers stay numbers, with the reader's names of its columns."""
+    first = rows[0] if rows else {}
+    return dg.MetadataValue.table(
+        [
+            dg.TableRecord({label(name): rounded(name, row[name]) for name in columns})
+            for row in rows
+        ],
+        dg.TableSchema(
+            [
+                dg.TableColumn(label(name), _KINDS.get(type(first.get(name)), "string"))
+                for name in columns
+            ]
+        ),
     )
-    return markdown_table(_("| | questions | Hit_Rate@1 | Hit_Rate@5 | Hit_Rate@10 | MRR |"), rows)
 
 
 def serving_metadata(

@@ -16,6 +16,7 @@ from rag_assets.keys import (
 )
 from rag_assets.launchpad import SourceConfig
 from rag_assets.metadata import (
+    compared_table,
     golden_changes,
     labelled,
     question_metadata,
@@ -27,7 +28,6 @@ from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.golden import golden_hash
-from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
 from rag_resources.store.golden import GoldenImport
@@ -146,17 +146,13 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
             path = rag.evaluations.write_report(report)
             serving = rag.evaluations.serving()
         latest = [item.evaluation for item in report.configurations]
-        evidence = {
-            item.evaluation.evaluation_id: item.gates.evidence for item in report.configurations
-        }
         said = serving.fallen or serving.unjudged
-        compared = comparison_markdown(latest, report.gate, evidence)
         yield dg.MaterializeResult(
             metadata=labelled(
                 {
                     "report": dg.MetadataValue.path(path),
                     "configurations": len(latest),
-                    "comparison": dg.MetadataValue.md(compared),
+                    "comparison": compared_table(report),
                     **({"serving_verdict": said} if said else {}),
                     **report_numbers(report),
                 }

@@ -18,7 +18,7 @@ from rag_resources.languages.labels import METRIC_WORDS
 from rag_resources.languages.messages import Text, _
 
 SHOWN_NEWCOMERS = 3
-_WORDS: Mapping[str, str] = {**METRIC_WORDS, **ANSWER_METRIC_WORDS}
+COMPARED_WORDS: Mapping[str, str] = {**METRIC_WORDS, **ANSWER_METRIC_WORDS}
 
 
 def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
@@ -36,7 +36,7 @@ def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
         ),
         tuple(
             (
-                _WORDS[item.metric],
+                COMPARED_WORDS[item.metric],
                 f"{item.before:.3f}",
                 f"{item.after:.3f}",
                 f"{item.difference:+z.3f}",

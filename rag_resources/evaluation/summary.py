@@ -75,15 +75,6 @@ def comparison_table(
     )
 
 
-def comparison_markdown(
-    evaluations: Sequence[StoredEvaluation], gate: GateConfig, evidence: Mapping[UUID, Evidence]
-) -> str:
-    """Return the table in Markdown."""
-    if not evaluations:
-        return _("There are no evaluations yet.")
-    return comparison_table(evaluations, gate, evidence).markdown()
-
-
 GATE_WORDS = {
     "pass": _("passes"),
     "inconclusive": _("passes, not for certain"),
