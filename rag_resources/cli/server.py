@@ -48,7 +48,7 @@ def up(as_json: JsonOption = False) -> None:
         return
     say(server_in_words(server))
     if applied:
-        say(_("Schema brought up to date: {migrations}.").format(migrations=", ".join(applied)))
+        say(_("Schema brought up to date."))
 
 
 def down(

@@ -431,10 +431,7 @@ def test_a_server_that_dies_leaves_what_had_arrived(
         page.locator("#question").fill("¿y mientras tanto?")
         api.process.kill()
         expect(turn.locator(".notice")).to_contain_text(
-            _(
-                "The connection to the server was lost, and the answer is incomplete. What had "
-                "arrived is checked and kept."
-            )
+            _("The answer is incomplete. What had arrived is checked and kept.")
         )
         expect(turn.locator(".sentence")).to_have_count(1)
         expect(turn.locator(".sources .title")).to_have_text("La furgoneta")

@@ -219,12 +219,9 @@ export class Turn {
   }
 
   broken(error) {
-    if (error.name === "AbortError") {
+    if (error.name === "AbortError" || error instanceof Cut) {
       this.sources();
-      this.problem(_("Stopped. What had arrived is checked and kept."), { again: true });
-    } else if (error instanceof Cut) {
-      this.sources();
-      this.problem(_("The connection to the server was lost, and the answer is incomplete. What had arrived is checked and kept."), { again: true });
+      this.problem(_("The answer is incomplete. What had arrived is checked and kept."), { again: true });
     } else if (error instanceof Refused) {
       this.problem(error.message, { again: true });
       if (error.status === 401) openKey(error.message);
