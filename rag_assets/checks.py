@@ -138,9 +138,7 @@ def citations_verified(
                 "verified_share": verified.share,
             }
         ),
-        description=_(
-            "{verified} of {passages} passages are at their place in the file. {examples}"
-        ).format(verified=verified.verified, passages=verified.passages, examples=examples),
+        description=f"{verified.in_words} {examples}".strip(),
     )
 
 

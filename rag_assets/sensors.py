@@ -86,7 +86,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         now = time.time_ns() - SETTLED_NS
         changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
         if not changed:
-            return dg.SkipReason(_("There is nothing to do.").format(path=source))
+            return dg.SkipReason(_("There is nothing to do."))
         refusal = _refusal(settings)
         if refusal:
             return dg.SkipReason(refusal)
@@ -266,7 +266,7 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
                 seen = int(latest) if which == own else 0
             changed = {name: at for name, at in _changes(settings, source, seen, now) if at <= now}
             if not changed:
-                return dg.SkipReason(_("There is nothing to do.").format(path=source))
+                return dg.SkipReason(_("There is nothing to do."))
             keys = _arrival_months(settings, changed.keys())
         except FileNotFoundError:
             return dg.SkipReason(

@@ -212,11 +212,7 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
                     document=each.document, text=each.content[:200]
                 )
             )
-        say(
-            _(
-                "{verified} of {passages} passages are at their place in the file. {examples}"
-            ).format(verified=total.verified, passages=total.passages)
-        )
+        say(total.in_words)
     if not total.is_enough:
         raise typer.Exit(1)
 

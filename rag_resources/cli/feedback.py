@@ -60,7 +60,7 @@ def feedback(
     if as_json:
         write_json(given.to_json())
         return
-    say(_("Noted.").format(answer_id=str(given.answer_id)[:ID_CHARS]))
+    say(_("Noted."))
 
 
 @command(app, "list", _("The last answers, with what was said of them."))

@@ -17,7 +17,7 @@ from rag_resources.documents.extraction import extract, picture_of, read_boxes
 from rag_resources.documents.media_types import PDF
 from rag_resources.documents.pdf_places import is_same_text
 from rag_resources.files import Files
-from rag_resources.languages.messages import _
+from rag_resources.languages.messages import Text, _
 from rag_resources.store.document_list import list_document_ids
 from rag_resources.store.documents import fetch_document, fetch_spans, list_pages
 from rag_resources.store.extractions import list_passages
@@ -56,6 +56,13 @@ class Verified:
     def share(self) -> float:
         """Share of the passages that were found again; 1 if there are none."""
         return self.verified / self.passages if self.passages else 1.0
+
+    @property
+    def in_words(self) -> Text:
+        """How many were found at their place."""
+        return _("{verified} of {passages} passages are at their place in the file.").format(
+            verified=self.verified, passages=self.passages
+        )
 
     @property
     def is_enough(self) -> bool:

@@ -24,7 +24,7 @@ def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) ->
         "; ",
         [
             _("There is no time left for this part of the search."),
-            _("has more than {max_length} values").format(max_length=3),
+            _("has more than {max_length} characters or values").format(max_length=3),
         ],
     )
     evaluation = store_evaluation(database, "una", [Asked(1, [note], [], error=reason)])
@@ -35,7 +35,7 @@ def test_a_reason_is_told_in_the_language_of_who_reads_it(database: Database) ->
     assert isinstance(error, Text)
     assert error == reason
     assert render(error, "en") == (
-        "There is no time left for this part of the search.; has more than 3 values"
+        "There is no time left for this part of the search.; has more than 3 characters or values"
     )
     assert failures(database) == [_("The note is empty.")]
     (row,) = corpus.fetch("SELECT error FROM indexing_failures")
