@@ -135,7 +135,7 @@ def golden_changes(imported: GoldenImport) -> dict[str, Any]:
     named = {
         "deleted_questions": (
             deleted,
-            _("What was there is in the history: get it back with “rag golden restore DATE”."),
+            _("What was there is kept in the table golden_history."),
         ),
         "kept_questions": (
             [entry.query for entry in imported.kept],
@@ -148,9 +148,8 @@ def golden_changes(imported: GoldenImport) -> dict[str, Any]:
         "left_out_questions": (
             imported.deleted,
             _(
-                "Questions of the file that a person deleted: {count}. They do not come back; "
-                "restore them with “rag golden restore DATE”, or with “rag golden import FILE "
-                "--replace”."
+                "Questions of the file that a person deleted: {count}. They come back only with "
+                "“rag golden import FILE --replace”."
             ),
         ),
         "orphaned_questions": (

@@ -50,9 +50,6 @@ GoldenIds = Annotated[
     list[str],
     typer.Argument(metavar="ID...", help=_("Identifier of the question; its beginning will do.")),
 ]
-Moment = Annotated[
-    str, typer.Argument(metavar="MOMENTO", help=_("A date (UTC), or the hash of an evaluation."))
-]
 Notes = Annotated[
     list[str] | None,
     typer.Option("--note", metavar="NOTA", help=_("Note that answers it. May be repeated.")),
@@ -112,27 +109,9 @@ def import_file(
     _tell_left_out(others)
 
 
-@command(app, "restore", _("Makes the questions what they were at a moment of their history."))
-def restore(moment: Moment, as_json: JsonOption = False) -> None:
-    """Restore the questions as they were at an earlier moment."""
-    with application() as opened:
-        changes = opened.golden.restore(moment)
-    message = _(
-        "The questions are as in “{moment}”: brought back {inserted}; changed {updated}; deleted "
-        "{deleted}."
-    )
-    _tell_changes(message, changes, {}, as_json=as_json, moment=moment)
-
-
 @command(app, "export", _("Writes the questions to a file."))
 def export_file(
     path: GoldenFile,
-    moment: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="MOMENTO", help=_("A date (UTC), or the hash of an evaluation.")
-        ),
-    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help=_("Replaces the file; the former one is kept."))
     ] = False,
@@ -140,7 +119,7 @@ def export_file(
 ) -> None:
     """Write the questions to a file."""
     with application() as opened:
-        count = opened.golden.export(path, moment=moment, force=force)
+        count = opened.golden.export(path, force=force)
     message = _("Questions written to {path}: {count}.").format(count=count, path=path)
     conclude(message, {"path": path, "questions": count}, as_json=as_json)
 

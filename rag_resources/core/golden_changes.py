@@ -1,23 +1,17 @@
-"""Changes to a golden dataset: planning an import, and replaying the history.
+"""Changes to a golden dataset: planning an import.
 
-The type of an entry is in `core.golden`; the rows are in `store.golden` and
-`store.golden_history`.
+The type of an entry is in `core.golden`; the rows are in `store.golden`.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import groupby
-from operator import attrgetter
 from uuid import UUID
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import GoldenEntry, golden_hash, locate_problem
+from rag_resources.core.golden import GoldenEntry, locate_problem
 from rag_resources.languages.messages import _
-
-_HASH_DIGITS = 16
 
 
 class Operation(StrEnum):
@@ -41,49 +35,6 @@ class GoldenChange:
         if self.before is None:
             return Operation.INSERT
         return Operation.DELETE if self.after is None else Operation.UPDATE
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """A row of the history.
-
-    Attributes:
-        version: Version of the dataset; every transaction that changes it makes a new one.
-        changed_by: User of the database.
-        origin: File, command or run; empty for a change made without the application.
-    """
-
-    version: int
-    change: GoldenChange
-    changed_at: datetime
-    changed_by: str
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenVersion:
-    """The dataset after a change.
-
-    Attributes:
-        changes: The changes from the previous version.
-        entries: The whole dataset, in no particular order.
-    """
-
-    number: int
-    changed_at: datetime
-    changed_by: str
-    origin: str
-    changes: tuple[GoldenChange, ...]
-    entries: tuple[GoldenEntry, ...]
-
-    @property
-    def golden_hash(self) -> str:
-        """The golden hash that evaluations of this version are stored with."""
-        return golden_hash(self.entries)
-
-    def count(self, operation: Operation) -> int:
-        """How many entries were changed by an operation."""
-        return count_changes(self.changes)[operation]
 
 
 def count_changes(changes: Iterable[GoldenChange]) -> Counter[Operation]:
@@ -210,48 +161,3 @@ def _change(before: GoldenEntry | None, wanted: GoldenEntry) -> GoldenChange | N
     if after == before:
         return None
     return GoldenChange(before, replace(after, updated_at=wanted.updated_at))
-
-
-def replay(recorded: Iterable[RecordedChange]) -> Iterator[GoldenVersion]:
-    """Rebuild every version of the dataset.
-
-    Args:
-        recorded: The whole history, oldest first.
-    """
-    current: dict[UUID | None, GoldenEntry] = {}
-    for number, rows in groupby(recorded, key=attrgetter("version")):
-        group = list(rows)
-        for row in group:
-            if row.change.before:
-                current.pop(row.change.before.golden_id, None)
-            if row.change.after:
-                current[row.change.after.golden_id] = row.change.after
-        last = group[-1]
-        yield GoldenVersion(
-            number=number,
-            changed_at=max(row.changed_at for row in group),
-            changed_by=last.changed_by,
-            origin=last.origin,
-            changes=tuple(row.change for row in group),
-            entries=tuple(current.values()),
-        )
-
-
-def find_version(versions: Sequence[GoldenVersion], moment: str) -> GoldenVersion | None:
-    """Return the version that a person names; None if the history has none.
-
-    Args:
-        versions: Oldest first.
-        moment: A golden hash, or a time in ISO form (UTC by default), for the dataset at that time.
-            If several versions have the hash, the newest is returned: they do not differ in
-            anything that an evaluation depends on.
-    """
-    newest_first = versions[::-1]
-    if len(moment) == _HASH_DIGITS and "-" not in moment:
-        return next((each for each in newest_first if each.golden_hash == moment), None)
-    try:
-        then = datetime.fromisoformat(moment)
-    except ValueError:
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return next((each for each in newest_first if each.changed_at <= then), None)

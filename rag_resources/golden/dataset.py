@@ -10,7 +10,6 @@ from uuid import UUID
 from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
 from rag_resources.core.frames import entries_of_frame, golden_frame
 from rag_resources.core.golden import GoldenEntry, parse_entry
-from rag_resources.core.golden_changes import GoldenChange
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.core.golden_places import could_name_a_note
 from rag_resources.database.pool import Connection, Database
@@ -20,7 +19,6 @@ from rag_resources.golden.files import (
     import_golden,
     import_rows,
     read_golden,
-    restore_golden,
 )
 from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
@@ -123,22 +121,13 @@ class Golden:
             replace=replace,
         )
 
-    def restore(self, moment: str) -> Sequence[GoldenChange]:
-        """Restore the questions as they were at a version, golden hash or date.
+    def export(self, path: Path, *, force: bool = False) -> int:
+        """Write the questions to a file, and return how many.
 
         Raises:
-            RagError: There is no such moment, or a relevant note is gone; nothing changed.
+            RagError: The file cannot be written, or exists with other content without `force`.
         """
-        return restore_golden(self.database, moment)
-
-    def export(self, path: Path, *, moment: str | None = None, force: bool = False) -> int:
-        """Write the questions to a file, as they are or were, and return how many.
-
-        Raises:
-            RagError: There is no such moment, or the file cannot be written, or exists with other
-                content without `force`.
-        """
-        return export_golden(self.database, path, moment=moment, force=force)
+        return export_golden(self.database, path, force=force)
 
     def read_file(self, path: Path) -> GoldenFile:
         """Read a file and check it against the stored notes; nothing is stored.

@@ -24,7 +24,6 @@ from rag_resources.core.frames import (
     golden_frame,
 )
 from rag_resources.core.golden import GoldenEntry, parse_golden, unknown_keys
-from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.golden_drafts import LEFT_OUT, without_drafts
 from rag_resources.core.text import normalize_query
 from rag_resources.core.validation import describe_problems
@@ -36,10 +35,7 @@ from rag_resources.store.golden import (
     GoldenImport,
     import_entries,
     list_golden,
-    lock_golden,
-    write_golden,
 )
-from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, list_notes, note_content
 from rag_resources.store.tombstones import deleted_names
 
@@ -169,45 +165,20 @@ def import_rows(
     return dataclasses.replace(imported, drafts=drafts, unknown=unknown)
 
 
-def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
-    """Restore the dataset as it was at a moment of its history; the history records the restore.
-
-    Args:
-        database: Open.
-        moment: A version, golden hash or time, as `find_version` accepts it.
-
-    Returns:
-        The changes, deletions first.
-
-    Raises:
-        InvalidParameterError: The history has no such moment.
-    """
-    origin = f"rag golden restore {moment}"
-    with database.transaction() as connection:
-        lock_golden(connection, origin=origin)
-        entries = _entries_at(connection, moment)
-        return write_golden(connection, entries, replace=True, origin=origin)
-
-
-def export_golden(
-    database: Database, path: Path, *, moment: str | None = None, force: bool = False
-) -> int:
+def export_golden(database: Database, path: Path, *, force: bool = False) -> int:
     """Write the dataset to a file atomically and return its number of questions.
 
     Args:
         database: Open.
         path: The file to write.
-        moment: A version, golden hash or time of the history, as `find_version` accepts it; None
-            exports the dataset as it is now.
         force: Whether to replace a file with other content; it is kept beside the new one.
 
     Raises:
-        InvalidParameterError: The history has no such moment, or the file exists with other
-            content.
+        InvalidParameterError: The file exists with other content.
         InvalidSourceError: The file cannot be written.
     """
     with database.transaction() as connection:
-        entries = list_golden(connection) if moment is None else _entries_at(connection, moment)
+        entries = list_golden(connection)
     if path.suffix.lower() in (CSV, PARQUET):
         data = frame_bytes(golden_frame(entries), path.name)
     else:
@@ -269,18 +240,6 @@ def _parse(
             _("{path} has no question; nothing was changed.").format(path=name), []
         )
     return entries
-
-
-def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
-    version = find_version(golden_versions(connection), moment)
-    if version is None:
-        raise InvalidParameterError(
-            _(
-                "The history has no set of “{moment}”. Give a date since the first version, such "
-                "as 2025-03-14T18:30, or the hash of an evaluation."
-            ).format(moment=moment)
-        )
-    return sorted(version.entries, key=lambda entry: entry.normalized_query)
 
 
 def load_rows(path: Path) -> Any:

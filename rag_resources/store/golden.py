@@ -1,6 +1,6 @@
 """Rows of `golden_dataset`. Their types and validation are in `core.golden`.
 
-Reading their history, which triggers write, belongs in `store.golden_history`; the data for a
+Triggers write their history; the data for a
 review in `store.golden_review`.
 """
 

@@ -93,13 +93,6 @@ WHERE id = :stored_id AND tenant_id = current_tenant();
 -- params:  golden_ids uuid[]
 DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids) AND g.tenant_id = current_tenant();
 
--- name: golden_history
--- Every change to the dataset, oldest first.
--- returns: version int, old_entry jsonb or null, new_entry jsonb or null, changed_at timestamptz, changed_by text,
---          origin text
-SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
-FROM golden_history AS h WHERE h.tenant_id = current_tenant() ORDER BY h.id;
-
 -- name: golden_origins
 -- The last writer of each question.
 -- returns: golden_id uuid, source text (the file; empty if unknown), by_person bool

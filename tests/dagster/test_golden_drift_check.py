@@ -29,7 +29,7 @@ def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(
     taken = materialised(result, GOLDEN)[None]
     assert (taken["questions"], taken["deleted"], taken["inserted"]) == (total - 1, 1, 0)
     assert taken["deleted_questions"] == f"- {gone['query']}\n\n" + _(
-        "What was there is in the history: get it back with “rag golden restore DATE”."
+        "What was there is kept in the table golden_history."
     )
     assert indexed.query("SELECT count(*) FROM golden_dataset WHERE query = %s", added) == [(1,)]
     origins = indexed.query("SELECT origin FROM golden_history ORDER BY id DESC LIMIT 1")
