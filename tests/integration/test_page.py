@@ -168,6 +168,14 @@ def visit(browser: Browser, api: ApiServer, key: str, **options: Any) -> Iterato
         context.close()
 
 
+TABLE = """Un pago **fijo** <img src=x onerror=alert(1)> [mal](javascript:alert(1))
+
+| Quién | Cuánto |
+|---|---|
+| Ana | 3 |
+| Lola | 7 |"""
+
+
 def ask(page: Page, question: str) -> Any:
     """Ask, and return the element of the question once its answer is whole."""
     page.locator("#question").fill(question)
@@ -257,7 +265,10 @@ def test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range(
         expect(page.locator("#source")).to_be_hidden()
         expect(cite).to_be_focused()
         kept = "Object.keys({...localStorage, ...sessionStorage}).concat(document.cookie || [])"
-        assert page.evaluate(kept) == ["rag-key"]
+        assert {each.partition(" ")[0] for each in page.evaluate(kept)} == {
+            "rag-history",
+            "rag-key",
+        }
         page.locator("#key-open").click()
         page.locator("#key-forget").click()
         expect(page.locator("#key-notice")).to_have_text(_("This server asks for a key."))
@@ -329,6 +340,60 @@ def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str
         expect(page.locator("#status")).to_have_text(_("Noted."))
         kept = sent.value.json()
         assert (kept["citation"], kept["verdict"]) == (1, "down")
+        source.locator("input").fill("Es de otro año.")
+        with page.expect_response("**/v1/feedback") as sent:
+            source.locator("input").press("Enter")
+        assert sent.value.json()["comment"] == "Es de otro año."
+
+
+def test_documents_are_listed_and_added_by_those_who_may(
+    browser: Browser, api: ApiServer, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """What cannot be read is not offered as a filter, and readers see no form."""
+    bad = tmp_path / "rota.pdf"
+    bad.write_bytes(b"%PDF-1.4 rota")
+    with visit(browser, api, keys["reader"]) as page:
+        page.locator("#documents-open").click()
+        expect(page.locator("#documents-list li").first).to_be_visible()
+        expect(page.locator("#documents-form")).to_be_hidden()
+    with visit(browser, api, keys["writer"]) as page:
+        page.locator("#documents-open").click()
+        page.locator("#documents-file").set_input_files(bad)
+        with page.expect_response("**/v1/documents") as sent:
+            page.locator("#documents-form button").click()
+        assert sent.value.status == HTTPStatus.ACCEPTED
+        expect(page.locator("#documents-list")).to_contain_text("rota")
+
+
+def test_answers_are_kept_in_the_browser_and_markdown_is_shown(
+    browser: Browser, api: ApiServer, keys: dict[str, str]
+) -> None:
+    """Tables, bold and lists become elements, HTML stays text; the key's own history only."""
+    with visit(browser, api, keys["reader"]) as page:
+        shown = page.evaluate(
+            """async ([text, start, end]) => {
+                const { rendered } = await import("/static/markdown.js");
+                const box = document.createElement("div");
+                box.append(rendered(text, { start, end }));
+                return box.innerHTML;
+            }""",
+            [TABLE, TABLE.index("| Lola"), len(TABLE)],
+        )
+        assert "<strong>fijo</strong>" in shown
+        assert shown.count("<td>") == 4
+        assert '<td><mark tabindex="-1">Lola' in shown
+        assert "&lt;img" in shown
+        assert "javascript:" not in shown.replace("(javascript:", "")
+        turn = ask(page, "¿Taller, historial?")
+        expect(turn.locator(".copy")).to_be_visible()
+        page.locator("#history-open").click()
+        page.locator("#history-list summary").click()
+        expect(page.locator("#history-list .text")).to_contain_text(COST)
+        with page.expect_download() as exported:
+            page.locator("#history-export").click()
+        assert COST in exported.value.path().read_text("utf-8")
+        page.locator("#history-delete").click()
+        expect(page.locator("#history-list summary")).to_have_count(0)
 
 
 def test_an_answer_becomes_a_golden_question_for_those_who_may(

@@ -24,10 +24,11 @@ export class Cut extends Error {}
 async function call(path, { method = "GET", body, signal } = {}) {
   const headers = { "Accept-Language": language };
   if (key.get()) headers.Authorization = `Bearer ${key.get()}`;
-  if (body) headers["Content-Type"] = "application/json";
+  const isForm = body instanceof FormData;
+  if (body && !isForm) headers["Content-Type"] = "application/json";
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body ? JSON.stringify(body) : undefined });
+    response = await fetch(path, { method, headers, signal, body: isForm || !body ? body : JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, _("The server could not be reached. Check that it is running, and ask again."));

@@ -27,7 +27,7 @@ export async function refreshFilters() {
     shown ? json("/v1/documents?limit=200").catch(() => none) : none,
   ]);
   options("filter-tag", tags.tags.map(({ tag, notes }) => [tag, `${tag} (${notes})`]));
-  options("filter-file", files.documents.filter((file) => file.address).map((file) => [file.address, file.title || file.address]));
+  options("filter-file", files.documents.filter((file) => file.address && file.status !== "failed").map((file) => [file.address, file.title || file.address]));
   count();
 }
 

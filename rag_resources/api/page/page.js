@@ -1,7 +1,9 @@
 // The page to ask at: puts its parts together.
 
+import { beginDocuments } from "./documents.js";
 import { beginFilters, chosenFilters, refreshFilters } from "./filters.js";
 import { beginGolden } from "./golden.js";
+import { beginHistory } from "./history.js";
 import { begin as beginKey } from "./key.js";
 import { beginSource } from "./source.js";
 import { Turn } from "./turn.js";
@@ -54,4 +56,6 @@ byId("new").addEventListener("click", () => {
 beginSource();
 beginGolden();
 beginFilters();
+beginDocuments();
+beginHistory();
 beginKey(refreshFilters).then(() => document.documentElement.classList.add("ready"));

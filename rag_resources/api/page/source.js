@@ -2,6 +2,7 @@
 
 import { blob, json, Refused } from "./api.js";
 import { me } from "./key.js";
+import { rendered } from "./markdown.js";
 import { byId, day, make, noteLabel, placeInWords, _ } from "./words.js";
 
 const wide = matchMedia("(min-width: 70rem)");
@@ -11,15 +12,6 @@ let wanted = 0;
 function notice(text) {
   byId("source-notice").textContent = text;
   byId("source-notice").hidden = !text;
-}
-
-function shown(content, start, end) {
-  // Offsets count characters (code points), JavaScript's strings UTF-16 units.
-  const characters = Array.from(content);
-  const part = (from, to) => characters.slice(from, to).join("");
-  const mark = make("mark", { tabIndex: -1 }, part(start, end));
-  byId("source-text").replaceChildren(part(0, start), mark, part(end));
-  return mark;
 }
 
 async function picture(citation, turn) {
@@ -56,8 +48,8 @@ export async function openSource(citation, button) {
     if (turn !== wanted) return;
     changed = citation.contentSha256 && note.contentSha256 !== citation.contentSha256 ? _("The note has changed since it was cited: what is marked may not be what it said.") : "";
     notice(changed);
-    const mark = shown(note.content, citation.start, citation.end);
-    mark.scrollIntoView({ block: "center" });
+    byId("source-text").replaceChildren(rendered(note.content, citation));
+    byId("source-text").querySelector("mark")?.scrollIntoView({ block: "center" });
   } catch (error) {
     if (turn === wanted) notice(error.message);
     return;

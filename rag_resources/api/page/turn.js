@@ -3,8 +3,10 @@
 import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
 import { mayJudge, mayWrite, openKey } from "./key.js";
+import { copy, keep } from "./history.js";
+import { inline, rendered } from "./markdown.js";
 import { openSource } from "./source.js";
-import { announce, byId, day, make, noteLabel, placeInWords, seconds, _, withoutMarks } from "./words.js";
+import { announce, byId, day, make, noteLabel, placeInWords, seconds, _ } from "./words.js";
 
 let turns = 0;
 
@@ -35,7 +37,7 @@ export class Turn {
     this.sentences = [];
     this.sent = performance.now();
     const id = `turn-${++turns}`;
-    this.answer = make("p", { className: "answer", "aria-live": "polite", "aria-busy": "true" });
+    this.answer = make("div", { className: "answer", "aria-live": "polite", "aria-busy": "true" });
     this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), _("Searching…"));
     this.stop = make("button", { type: "button", className: "plain stop", onclick: () => this.controller.abort() }, _("Stop"));
     this.state.append(this.stop);
@@ -75,14 +77,20 @@ export class Turn {
   sentence({ text, citations, quotation }) {
     if (this.state.firstChild.nextSibling.data !== _("Answering…")) this.state.firstChild.nextSibling.data = _("Answering…");
     this.sentences.push(text);
-    const said = withoutMarks(text);
     const marks = citations.map((citation) => make("sup", {}, this.mark(citation)));
-    const last = said.search(/\S+$/u); // The marks stay on the line of the last word.
-    const kept = make("span", { className: "kept" }, said.slice(last), ...marks);
     const { prefix, suffix } = quotation ? citations[0] : {};
-    const around = (shown) => shown && make("span", { className: "around" }, `${withoutMarks(shown)} `);
+    if (/\n|^ {0,3}(?:[-*+>|]|#{1,6}|\d+[.)]) /u.test(text)) {
+      const before = prefix ? `${prefix}\n` : "";
+      const start = Array.from(before).length;
+      const marked = prefix || suffix ? { start, end: start + Array.from(text).length } : {};
+      this.answer.append(make("div", { className: "sentence text" }, rendered(before + text + (suffix ? `\n${suffix}` : ""), marked), ...marks));
+      return;
+    }
+    const around = (shown) => shown && make("span", { className: "around" }, inline(shown), " ");
     const tag = prefix || suffix ? "mark" : "span";
-    this.answer.append(around(prefix) || "", make(tag, { className: "sentence" }, said.slice(0, last), kept), " ", around(suffix) || "");
+    const last = text.search(/[^\s*_`~[\]()]+$/u); // The marks stay on the line of the last word.
+    const kept = make("span", { className: "kept" }, last < 0 ? "" : text.slice(last), ...marks);
+    this.answer.append(around(prefix) || "", make(tag, { className: "sentence" }, inline(last < 0 ? text : text.slice(0, last)), kept), " ", around(suffix) || "");
   }
 
   mark(citation) {
@@ -154,8 +162,26 @@ export class Turn {
         this.problem(error.message);
         return;
       }
-      for (const each of group.children) each.setAttribute("aria-pressed", String(each === button));
+      for (const each of group.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === button));
       announce(_("Noted."));
+      group.querySelector("form")?.remove();
+      if (verdict === "down") group.append(reason());
+    };
+    const reason = () => {
+      const field = make("input", { type: "text", maxLength: 1000, "aria-label": _("What is wrong?"), placeholder: _("What is wrong?") });
+      const form = make("form", { className: "reason" }, field, make("button", { type: "submit", className: "plain" }, _("Send")));
+      form.addEventListener("submit", async (event) => {
+        event.preventDefault();
+        const body = { answerId, verdict: "down", comment: field.value.trim() };
+        if (number !== null) body.citation = number;
+        try {
+          await json("/v1/feedback", { method: "POST", body });
+          form.replaceWith(make("span", { className: "aside" }, _("Noted.")));
+        } catch (error) {
+          this.problem(error.message);
+        }
+      });
+      return form;
     };
     for (const verdict of ["up", "down"]) {
       const label = labels[verdict];
@@ -179,6 +205,13 @@ export class Turn {
     const nearest = make("button", { type: "button", className: "plain passages" }, _("Show the nearest passages"));
     nearest.addEventListener("click", () => this.passages(nearest));
     row.append(nearest);
+    if (answer.found) {
+      const turn = { question: this.question, answer: this.sentences.join("\n\n"), sources: this.citations.map(noteLabel) };
+      keep(turn.question, turn.answer, turn.sources);
+      const button = make("button", { type: "button", className: "plain copy" }, _("Copy"));
+      button.addEventListener("click", () => copy(turn));
+      row.append(button);
+    }
     this.below.append(row);
   }
 
@@ -193,7 +226,7 @@ export class Turn {
         const citation = { noteId: result.noteId, externalId: result.externalId, start, end, title: result.title, createdAt: result.createdAt };
         const title = noteLabel(result);
         const where = result.createdAt ? day(result.createdAt) : "";
-        return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, withoutMarks(result.content)));
+        return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("div", { className: "passage" }, rendered(result.content)));
       });
       button.parentElement.after(make("h3", {}, this.isImplied ? _("Nearest passages, also outside the conditions of the question") : _("Nearest passages")), make("ol", { className: "sources" }, ...items));
       button.remove();

@@ -37,14 +37,6 @@ function cellRange(cells) {
   return cells.length > 3 ? `${cells[0]} … ${cells.at(-1)}` : cells.join(", ");
 }
 
-/** Leave out the marks of headings, bold and italics that Markdown does not show. */
-export function withoutMarks(text) {
-  return text
-    .replace(/^ {0,3}#{1,6}[ \t]+/gmu, "")
-    .replace(/(?<![\\*\p{L}\p{N}_])(\*{1,3})(?=[^\s*])([^\n*]*[^\s*\\])\1(?![*\p{L}\p{N}_])/gu, "$2")
-    .replace(/(?<![\\_\p{L}\p{N}])(_{1,3})(?=[^\s_])([^\n]*?[^\s_\\])\1(?![_\p{L}\p{N}])/gu, "$2");
-}
-
 /** Make an element. Texts of notes and files only ever become text nodes. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);

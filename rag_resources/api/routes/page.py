@@ -32,10 +32,12 @@ _TYPES = {
     "page.css": "text/css",
     "favicon.svg": "image/svg+xml",
     **dict.fromkeys(
-        ("page.js", "api.js", "filters.js", "golden.js", "key.js", "source.js", "turn.js"),
+        (
+            *("page.js", "api.js", "documents.js", "filters.js", "golden.js", "history.js"),
+            *("key.js", "markdown.js", "source.js", "turn.js", "words.js", "markdown-it.min.mjs"),
+        ),
         "text/javascript",
     ),
-    "words.js": "text/javascript",
 }
 """The files that are served, by name."""
 
