@@ -85,7 +85,14 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         # Changes made while the folders are being read may be missed; the next tick gets them.
         now = time.time_ns() - SETTLED_NS
         changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
+        if settings.mirror:
+            changed |= {path: at for path, at in _folder_times(source) if seen < at <= now}
         if not changed:
+            if settings.mirror and _is_due(settings):
+                request = _range_request(
+                    monthly(settings).get_partition_keys()[-1:], f"mirror {datetime.now(UTC):%F}"
+                )
+                return dg.SensorResult(run_requests=[request], cursor=context.cursor)
             return dg.SkipReason(_("There is nothing to do."))
         refusal = _refusal(settings)
         if refusal:
@@ -154,6 +161,22 @@ def _range_request(keys: Collection[str], run_key: str | None = None) -> dg.RunR
     return dg.RunRequest(run_key=run_key, tags=tags)
 
 
+def _folder_times(source: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the folders of a source with their change times: a file that is gone changes its."""
+    for path in [source, *source.rglob("*")]:
+        with suppress(FileNotFoundError):
+            if path.is_dir() and not any(
+                part.startswith(".") for part in path.relative_to(source).parts
+            ):
+                yield path, path.stat().st_ctime_ns
+
+
+def _is_due(settings: Settings) -> bool:
+    """Whether a note is to be deleted because its file has been gone for long enough."""
+    with open_application(settings) as application:
+        return application.notes.has_missing_due()
+
+
 def _refusal(settings: Settings) -> str:
     """Return why a run would refuse the source; empty if it would not."""
     try:
@@ -175,7 +198,8 @@ def _months(paths: Sequence[Path], settings: Settings) -> set[str]:
         return {known[0], known[-1]}
     keys = set()
     for path in paths:
-        for created_at in _dates(path):
+        # A folder may have lost a file, which belongs to no month any more.
+        for created_at in [None] if path.is_dir() else _dates(path):
             key = f"{created_at.astimezone(UTC):%Y-%m}-01" if created_at else ""
             keys.add(key if key in known else known[-1])
     return keys

@@ -139,6 +139,8 @@ class Settings(BaseSettings):
         download_allow_private: Whether to download from this machine and private networks.
         download_every_hours: How often the sensor checks sources on the web.
         extraction: Limits for reading documents; set `EXTRACTION__TIMEOUT_S` and so on.
+        mirror: Whether the notes of NOTES_SOURCE follow its files: renames, copies and deletions.
+        mirror_grace: How long the note of a file that is gone is kept, in days.
         golden_source: JSON file of golden questions; None if they are imported by hand.
         files_url: Where reports and copies of documents are written: `file:///folder`, `s3://bucket/prefix`,
             `gs://…`, `az://…`. None: under `rag_home`.
@@ -208,6 +210,8 @@ class Settings(BaseSettings):
     download_allow_private: bool = False
     download_every_hours: float = Field(24.0, gt=0, le=8_760)
     extraction: ExtractionConfig = ExtractionConfig()
+    mirror: bool = False
+    mirror_grace: int = Field(7, ge=0, le=3_650)
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None
     first_month: Annotated[str, AfterValidator(checked_month)] = "2024-11"

@@ -1,6 +1,7 @@
 """Notes from their source, and whole-note vectors, which find a note before it is chunked."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from time import perf_counter
 
@@ -26,7 +27,7 @@ from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport
 from rag_resources.languages.messages import _
 from rag_resources.resources import RagResource
-from rag_resources.settings import Settings
+from rag_resources.settings import SAMPLE_SOURCE, Settings
 from rag_resources.store.notes import Upsert
 
 
@@ -67,18 +68,15 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         started = perf_counter()
         with told_as_failure():
             source = chosen_source(context, config, rag.notes)
-            report = _ingest(context, rag, source)
-            moved = rag.notes.moved(source.notes, source=source.name) if source.notes else []
-        for each in moved:
-            context.log.warning(
-                _(
-                    "“{before}” has no file any more and its text is that of “{now}”: if you "
-                    "moved or renamed it, delete it with “rag notes delete”."
-                ).format(before=each.before, now=each.now)
+            followed = (
+                rag.notes.mirror(source.notes, source=source.name)
+                if source.notes and rag.settings.mirror and source.name != SAMPLE_SOURCE
+                else None
             )
-        absent = report.absent_besides(moved)
-        if absent:
-            context.log.warning(absent)
+            report = _ingest(context, rag, source, followed.copies if followed else None)
+        told = [*(followed.sentences() if followed else ()), *report.sentences()]
+        for sentence in told:
+            context.log.warning(sentence)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
             context.log.warning("%s: %s", rejected.location, rejected.reason)
@@ -110,8 +108,8 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
                         f"left_out_{kind.removesuffix('Chars')}": count
                         for kind, count in report.text_left_out.items()
                     },
-                    "absent": report.absent_count,
-                    "absent_notes": str(absent or "–"),
+                    "absent": len(followed.missing) if followed else report.absent_count,
+                    "absent_notes": "\n".join(map(str, told)) or "–",
                     "left_out": report.left_out_count,
                     "left_out_notes": dg.MetadataValue.md(
                         "\n".join(
@@ -165,7 +163,10 @@ def _quality(rag: RagResource, window: TimeWindow) -> dict[str, float]:
 
 
 def _ingest(
-    context: dg.AssetExecutionContext, rag: RagResource, source: ContentSource
+    context: dg.AssetExecutionContext,
+    rag: RagResource,
+    source: ContentSource,
+    copies: Mapping[str, str] | None,
 ) -> IngestReport:
     """Read the source once: notes of the run's months and notes outside every partition."""
     if source.notes is None:
@@ -177,7 +178,11 @@ def _ingest(
         return not inside or wanted.start <= created_at < wanted.end
 
     return rag.notes.ingest(
-        rag.notes.read(source.notes), source=source.name, root=source.notes, keep=keep
+        rag.notes.read(source.notes),
+        source=source.name,
+        root=source.notes,
+        copies=copies,
+        keep=keep,
     )
 
 

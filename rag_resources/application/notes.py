@@ -10,6 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.frames import note_frame
 from rag_resources.core.types import (
     Note,
@@ -29,10 +30,13 @@ from rag_resources.ingestion.content_source import (
 )
 from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
 from rag_resources.ingestion.export import ExportReading, export_lines, export_notes, read_export
-from rag_resources.ingestion.ingest import IngestReport, MovedNote, find_moved, ingest
+from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.ingestion.mirror import MirrorReport, mirror
 from rag_resources.ingestion.sources import iter_source
+from rag_resources.languages.messages import _
 from rag_resources.settings import Settings
 from rag_resources.store.golden import questions_naming
+from rag_resources.store.mirror import count_due
 from rag_resources.store.notes import (
     FileDatedMonth,
     OutsideNotes,
@@ -41,7 +45,6 @@ from rag_resources.store.notes import (
     list_file_dated_months,
     list_notes,
     list_outside,
-    list_twins,
 )
 from rag_resources.store.open_notes import NoteOrigin, OpenNote
 from rag_resources.store.rejections import (
@@ -54,8 +57,6 @@ from rag_resources.store.tombstones import Tombstone, list_tombstones
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_TWINS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Notes:
         *,
         source: str,
         root: Path,
+        copies: Mapping[str, str] | None = None,
         keep: Callable[[datetime], bool] = lambda _: True,
         progress: Callable[[int], None] = lambda _: None,
     ) -> IngestReport:
@@ -132,10 +134,46 @@ class Notes:
             tenant=self.settings.tenant,
             source=source,
             root=str(root.absolute()),
-            is_whole=self._is_whole(root, source),
+            is_whole=copies is None and self._is_whole(root, source),
+            copies=copies,
             keep=keep,
             progress=progress,
         )
+
+    def mirror(self, path: Path, *, source: str, may_shrink: bool = False) -> MirrorReport:
+        """Let the notes of a source follow its files; `ingest` stores the records afterwards.
+
+        Raises:
+            InvalidParameterError: The path is not all of the source.
+            SourceShrankError: Many notes are gone at once, and nobody said that they may be.
+        """
+        named = self._named(source)
+        if named and path.resolve() != named:
+            raise InvalidParameterError(
+                _("--mirror needs the whole source. Give its folder: {folder}.").format(
+                    folder=named
+                )
+            )
+        return mirror(
+            self.database,
+            self.read(path),
+            tenant=self.settings.tenant,
+            source=source,
+            grace_days=self.settings.mirror_grace,
+            may_shrink=may_shrink,
+        )
+
+    def has_missing_due(self) -> bool:
+        """Whether a note of the mirrored source is to be deleted, as its file is gone."""
+        with self.database.transaction() as connection:
+            return bool(
+                count_due(
+                    connection,
+                    tenant=self.settings.tenant,
+                    source=self.settings.notes_source_name,
+                    grace_days=self.settings.mirror_grace,
+                )
+            )
 
     def _is_whole(self, path: Path, source: str) -> bool:
         """Whether a path is all that a source has: the folder or file that the settings name."""
@@ -254,19 +292,6 @@ class Notes:
         """Return the notes dated outside a window, with some examples; None if there are none."""
         with self.database.transaction() as connection:
             return list_outside(connection, window, limit=limit)
-
-    def moved(self, folder: Path, *, source: str) -> list[MovedNote]:
-        """Return the notes whose file in a folder was moved or renamed, so that they are twice.
-
-        At most `MOST_TWINS` groups of notes with the same content are looked at.
-        """
-        if not folder.is_dir():
-            return []
-        with self.database.transaction() as connection:
-            twins = list_twins(
-                connection, tenant=self.settings.tenant, source=source, limit=MOST_TWINS
-            )
-        return find_moved(twins, folder)
 
     @property
     def grace_hours(self) -> int:

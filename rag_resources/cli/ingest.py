@@ -7,7 +7,6 @@ import typer
 
 from rag_resources.cli.output import (
     JsonOption,
-    MixesOption,
     conclude,
     consented,
     note,
@@ -19,7 +18,6 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application
 from rag_resources.cli.survey_report import (
     SHOWN,
-    show_moved,
     show_rejected,
     show_some,
     show_undated,
@@ -28,7 +26,9 @@ from rag_resources.core.errors import InvalidSourceError, MixedSourcesError
 from rag_resources.languages.messages import _
 
 if TYPE_CHECKING:
+    from rag_resources.application.notes import Notes
     from rag_resources.ingestion.ingest import IngestReport
+    from rag_resources.ingestion.mirror import MirrorReport
 
 
 def ingest(
@@ -44,7 +44,22 @@ def ingest(
             help=_("Instead of {setting}.").format(setting="NOTES_SOURCE_NAME"),
         ),
     ] = None,
-    yes: MixesOption = False,
+    mirrored: Annotated[
+        bool,
+        typer.Option(
+            "--mirror",
+            help=_(
+                "The folder is the whole source: renamed files keep their notes, and those of "
+                "files that are gone are deleted after MIRROR_GRACE days."
+            ),
+        ),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help=_("Mixes sources, and with --mirror lets many notes go, without asking.")
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
@@ -62,12 +77,27 @@ def ingest(
                 app.notes.require_unmixed(source)
             except MixedSourcesError as error:
                 consented(error)
+        followed = _mirror(app.notes, path, source, yes=yes) if mirrored else None
         with progress(_("Storing notes")) as advance:
-            report = app.notes.ingest(records, source=source, root=path, progress=advance)
-        moved = app.notes.moved(path, source=source)
+            report = app.notes.ingest(
+                records,
+                source=source,
+                root=path,
+                copies=followed.copies if followed else None,
+                progress=advance,
+            )
     if as_json:
-        named = [picked(each, "before", "now") for each in moved]
-        write_json({**_as_json(report, source), "moved": named})
+        mirror = (
+            {
+                "moved": [picked(each, "before", "now") for each in followed.moved],
+                "copies": followed.copies,
+                "missing": followed.missing,
+                "deletedAbsent": followed.deleted,
+            }
+            if followed
+            else {}
+        )
+        write_json({**_as_json(report, source), **mirror})
     elif report.by_month or report.rejected or report.left_out:
         _show(report, source)
     if not (report.by_month or report.left_out):
@@ -79,11 +109,21 @@ def ingest(
             path=str(path),
         )
     if not as_json:
-        show_moved(moved)
-        if absent := report.absent_besides(moved):
-            note(absent)
+        for sentence in [*(followed.sentences() if followed else ()), *report.sentences()]:
+            note(sentence)
         if _changed_months(report):
             say(_("Next step: “rag run”."))
+
+
+def _mirror(notes: "Notes", path: Path, source: str, *, yes: bool) -> "MirrorReport":
+    """Let notes follow their files; ask if many of them are gone."""
+    from rag_resources.ingestion.mirror import SourceShrankError
+
+    try:
+        return notes.mirror(path, source=source, may_shrink=yes)
+    except SourceShrankError as error:
+        consented(error)
+        return notes.mirror(path, source=source, may_shrink=True)
 
 
 def _read_export(path: Path, *, as_json: bool) -> None:
@@ -148,4 +188,5 @@ def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
         "deletedNotes": [picked(each, "external_id", "reason") for each in report.left_out],
         "absent": report.absent_count,
         "absentNotes": report.absent,
+        "conflicts": report.conflicts,
     }

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import typer
 
-from rag_resources.core.errors import InvalidParameterError, MixedSourcesError
+from rag_resources.core.errors import InvalidInputError, InvalidParameterError
 from rag_resources.core.query import check_language
 from rag_resources.core.tables import ReportTable
 from rag_resources.languages.messages import _, render
@@ -201,14 +201,14 @@ def require_consent(question: str, *, yes: bool, about: Sequence[str] = ()) -> N
         )
 
 
-def consented(mix: MixedSourcesError) -> bool:
-    """Ask a person whether notes of several sources may be mixed.
+def consented(doubt: InvalidInputError) -> bool:
+    """Ask a person whether to go on in spite of a doubt: mixed sources, many notes gone.
 
     Raises:
-        MixedSourcesError: The person refused, or there is none.
+        InvalidInputError: The doubt; the person refused, or there is none.
     """
-    if not confirmed(mix.message, err=True):
-        raise mix
+    if not confirmed(doubt.message, err=True):
+        raise doubt
     return True
 
 

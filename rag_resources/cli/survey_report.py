@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from rag_resources.ingestion.ingest import MovedNote
     from rag_resources.ingestion.survey import Survey
 
 SHOWN = 20
@@ -100,13 +99,6 @@ def show_undated(undated: "Sequence[Undated]", count: int) -> None:
     rows = [(item.label, f"{item.created_at:%Y-%m-%d}") for item in undated[:SHOWN]]
     title = _("Without a date ({count}): they get that of their file.").format(count=count)
     show_some((_("Note"), _("Date that it gets")), rows, title)
-
-
-def show_moved(moved: "Sequence[MovedNote]") -> None:
-    """Show the notes whose file was moved or renamed, with the name that each has now."""
-    rows = [(item.before, item.now) for item in moved[:SHOWN]]
-    title = _("Moved or renamed ({count}): delete the former with “rag notes delete NOTE”.")
-    show_some((_("Before"), _("Now")), rows, title.format(count=len(moved)))
 
 
 def show_some(columns: "Sequence[str]", rows: "Sequence[Sequence[str]]", title: str = "") -> None:

@@ -1,9 +1,8 @@
 """Writes the records of a source to `notes`. Sources are read in `ingestion.sources`."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,9 +11,9 @@ from typing import TypeVar
 
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
-from rag_resources.ingestion.markdown import read_markdown
-from rag_resources.ingestion.sources import READERS
+from rag_resources.ingestion.mirror import is_conflict_copy
 from rag_resources.languages.messages import Text, _
+from rag_resources.store.mirror import write_addresses
 from rag_resources.store.notes import (
     OutsideNotes,
     Upsert,
@@ -27,7 +26,7 @@ from rag_resources.store.rejections import (
     list_rejection_roots,
     replace_rejections,
 )
-from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
+from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones, lift_tombstone
 
 BATCH_RECORDS = 200
 WORKERS = 2
@@ -37,23 +36,7 @@ NAMED_REJECTIONS = 1_000
 SHOWN_ABSENT = 5
 """Most notes that are named when notes are absent."""
 
-_SUFFIXES = frozenset(suffix for suffix, reader in READERS.items() if reader is read_markdown)
-"""Of files that are one note, named by its path without the suffix."""
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class MovedNote:
-    """A stored note without a file, and the note of a file with the same content.
-
-    Attributes:
-        before: External id of the first.
-        now: External id of the second.
-    """
-
-    before: str
-    now: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +85,7 @@ class IngestReport:
         absent: External ids of the source's notes that this reading did not find, the first
             `NAMED_REJECTIONS`: their file or row is gone or rejected. They stay as they are.
         absent_count: Number of all of them.
+        conflicts: The first `NAMED_REJECTIONS` notes of conflict copies.
     """
 
     by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
@@ -115,25 +99,37 @@ class IngestReport:
     undated_count: int = 0
     absent: list[str] = field(default_factory=list)
     absent_count: int = 0
+    conflicts: list[str] = field(default_factory=list)
 
     @property
     def written(self) -> int:
         """Number of records that are in the database now, changed or not."""
         return sum(counts.total() for counts in self.by_month.values())
 
-    def absent_besides(self, moved: Sequence[MovedNote]) -> Text | None:
-        """Return what to tell of absent notes that did not just move; None if there are none."""
-        told = {item.before for item in moved}
-        names = [name for name in self.absent if name not in told]
-        if not names:
-            return None
-        count = self.absent_count - len(self.absent) + len(names)
-        shown = [*names[:SHOWN_ABSENT], *(["…"] if count > SHOWN_ABSENT else [])]
-        return _(
-            "Stored notes that this reading did not find any more (their file or row is gone, or "
-            "was rejected): {count} ({notes}). They are kept as they were and still found; “rag "
-            "notes delete NOTE” deletes one that you do not want."
-        ).format(count=count, notes=", ".join(shown))
+    def sentences(self) -> list[Text]:
+        """Tell which notes are absent, and which files are conflict copies."""
+        told: list[Text] = []
+        if self.absent:
+            shown = [
+                *self.absent[:SHOWN_ABSENT],
+                *(["…"] if self.absent_count > SHOWN_ABSENT else []),
+            ]
+            told.append(
+                _(
+                    "Stored notes that this reading did not find any more (their file or row is "
+                    "gone, renamed, or was rejected): {count} ({notes}). They are kept as they "
+                    "were and still found; “rag notes delete NOTE” deletes one that you do not "
+                    "want, and “rag ingest FOLDER --mirror” follows the files."
+                ).format(count=self.absent_count, notes=", ".join(shown))
+            )
+        if self.conflicts:
+            told.append(
+                _(
+                    "Files that synchronisation made because two devices changed one file: "
+                    "{notes}. Keep what you want of each, and delete it."
+                ).format(notes=", ".join(self.conflicts))
+            )
+        return told
 
     def count(self, outcome: Upsert) -> int:
         """Number of records with this outcome, over all months."""
@@ -148,6 +144,7 @@ def ingest(
     source: str,
     root: str = "",
     is_whole: bool = False,
+    copies: Mapping[str, str] | None = None,
     keep: Callable[[datetime], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> IngestReport:
@@ -164,6 +161,8 @@ def ingest(
         source: Name of the source, part of the notes' identity.
         root: The folder or file that is read, completely.
         is_whole: Whether all notes of the source are read, so that others of it are absent.
+        copies: Records that are not stored, because the note of another one stands for them, and
+            that one; None if the source is not mirrored.
         keep: Whether a creation time is in the partitions of this run.
         progress: Called with the number of records of each batch.
 
@@ -174,11 +173,12 @@ def ingest(
     """
     report = IngestReport()
     seen: set[str] | None = set() if is_whole else None
+    wanted = _wanted(records, keep, report, seen, copies or {})
 
     def write(batch: Sequence[NoteRecord]) -> _Written:
         return _write(database, batch, tenant=tenant, source=source)
 
-    for written in _in_order(write, _batches(_wanted(records, keep, report, seen), BATCH_RECORDS)):
+    for written in _in_order(write, _batches(wanted, BATCH_RECORDS)):
         for record, outcome in written.outcomes:
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
@@ -189,6 +189,8 @@ def ingest(
         progress(len(written.outcomes) + len(written.left_out))
     with database.transaction() as connection:
         _store_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
+        if copies is not None:
+            write_addresses(connection, copies, tenant=tenant, source=source)
         if seen is not None:
             for name in names_in_source(connection, tenant=tenant, source=source):
                 if name not in seen:
@@ -237,7 +239,7 @@ def _write(
 ) -> _Written:
     with database.bulk() as connection:
         tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
-        found = list(zip(batch, tombstones, strict=True))
+        found = list(zip(batch, _without_absent(connection, tombstones), strict=True))
         wanted = [record for record, tombstone in found if tombstone is None]
         outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
         dated = _as_dated(connection, wanted, tenant=tenant, source=source)
@@ -245,6 +247,16 @@ def _write(
         list(zip(dated, outcomes, strict=True)),
         [(record, tombstone) for record, tombstone in found if tombstone is not None],
     )
+
+
+def _without_absent(
+    connection: Connection, tombstones: Sequence[Tombstone | None]
+) -> Iterator[Tombstone | None]:
+    """Yield tombstones; those of notes whose file was gone and is back are lifted instead."""
+    for tombstone in tombstones:
+        if tombstone and tombstone.kind is Deletion.ABSENT:
+            lift_tombstone(connection, tombstone)
+        yield tombstone if tombstone and tombstone.kind is not Deletion.ABSENT else None
 
 
 def _as_dated(
@@ -329,13 +341,19 @@ def _wanted(
     keep: Callable[[datetime], bool],
     report: IngestReport,
     seen: set[str] | None,
+    copies: Mapping[str, str],
 ) -> Iterator[NoteRecord]:
     for record in records:
-        if seen is not None and isinstance(record, NoteRecord):
-            seen.add(record.external_id)
         if isinstance(record, RejectedRecord):
             _reject(report, record)
-        elif keep(record.created_at):
+            continue
+        if seen is not None:
+            seen.add(record.external_id)
+        if is_conflict_copy(record.external_id) and len(report.conflicts) < NAMED_REJECTIONS:
+            report.conflicts.append(record.external_id)
+        if record.external_id in copies:
+            continue
+        if keep(record.created_at):
             yield record
         else:
             report.elsewhere += 1
@@ -345,30 +363,6 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-def find_moved(twins: Sequence[Sequence[str]], folder: Path) -> list[MovedNote]:
-    """Return the notes whose file is gone while another file has their content.
-
-    Args:
-        twins: External ids of notes with one content, group by group.
-        folder: The source of the notes.
-    """
-    moved = []
-    for names in twins:
-        there = [name for name in names if _has_file(folder, name)]
-        moved += [MovedNote(name, there[0]) for name in names if there and name not in there]
-    return moved
-
-
-def _has_file(folder: Path, name: str) -> bool:
-    wanted = folder / name
-    with suppress(OSError):
-        return any(
-            path.stem == wanted.name and path.suffix.lower() in _SUFFIXES
-            for path in wanted.parent.iterdir()
-        )
-    return False
 
 
 def outside_in_words(outside: OutsideNotes) -> Text:

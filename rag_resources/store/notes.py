@@ -338,14 +338,6 @@ def list_file_dated_months(connection: Connection, *, tenant: str) -> list[FileD
     return [FileDatedMonth(row.month, row.notes, row.file_dated) for row in rows]
 
 
-def list_twins(
-    connection: Connection, *, tenant: str, source: str, limit: int
-) -> list[tuple[str, ...]]:
-    """Return the external ids of the notes of a source that have one content, group by group."""
-    rows = queries().list_twins(connection, tenant=tenant, source=source, row_limit=limit)
-    return [tuple(row.external_ids) for row in rows]
-
-
 def names_in_source(
     connection: Connection, *, tenant: str, source: str, page: int = 10_000
 ) -> Iterator[str]:

@@ -26,6 +26,9 @@ class Deletion(StrEnum):
     DELETED = "deleted"
     """A person deleted it."""
 
+    ABSENT = "absent"
+    """Its file was gone from a mirrored source; it comes back with its file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:

@@ -269,6 +269,9 @@ ADD COLUMN IF NOT EXISTS tags text[] NOT NULL DEFAULT '{}',
 ADD COLUMN IF NOT EXISTS metadata jsonb NOT NULL DEFAULT '{}',
 -- Where the creation time is from: field, file_name, title, folder, text, git or file_modified; null: not ours.
 ADD COLUMN IF NOT EXISTS date_source text,
+-- Its former names, and those of identical copies; and since when its file is gone.
+ADD COLUMN IF NOT EXISTS addresses text[] NOT NULL DEFAULT '{}',
+ADD COLUMN IF NOT EXISTS missing_since timestamptz,
 ADD COLUMN IF NOT EXISTS updated_at timestamptz NOT NULL DEFAULT now(),
 ADD COLUMN IF NOT EXISTS expires_at timestamptz,
 ADD COLUMN IF NOT EXISTS chunked_at timestamptz,
@@ -292,6 +295,8 @@ CREATE INDEX notes_newest_idx ON notes (created_at DESC, id);
 CREATE INDEX notes_unchunked_idx ON notes (created_at DESC, id) WHERE chunked_at IS NULL;
 -- Prevents a scan of all notes for the few with a tag.
 CREATE INDEX notes_tags_idx ON notes USING gin (tags);
+-- Prevents a scan of all notes for the one that has, or had, a name.
+CREATE INDEX notes_addresses_idx ON notes USING gin (addresses);
 -- Prevents a scan of all notes, and of their metadata out of line, for the few with some value in it.
 CREATE INDEX notes_metadata_idx ON notes USING gin (metadata jsonb_path_ops);
 -- Prevents a scan of a tenant's notes for the next one to expire, at every question.
@@ -1596,8 +1601,8 @@ CREATE TABLE tombstones (
     -- Null for a note that came from no source; nothing brings it back.
     external_id text,
     content_sha256 bytea NOT NULL,
-    -- purged: it expired; deleted: a person deleted it.
-    kind text NOT NULL CHECK (kind IN ('purged', 'deleted')),
+    -- purged: it expired; deleted: a person deleted it; absent: its file was gone.
+    kind text NOT NULL CHECK (kind IN ('purged', 'deleted', 'absent')),
     -- The person's reason; may be empty.
     reason text NOT NULL DEFAULT '',
     deleted_at timestamptz NOT NULL DEFAULT now(),
@@ -1606,7 +1611,7 @@ CREATE TABLE tombstones (
     -- The row of notes, for restoring it. Null for a purged note: of that nothing is kept.
     note jsonb,
     PRIMARY KEY (note_id, content_sha256),
-    CONSTRAINT tombstones_note_check CHECK (kind = 'deleted' OR note IS NULL)
+    CONSTRAINT tombstones_note_check CHECK (kind <> 'purged' OR note IS NULL)
 );
 -- Prevents a scan of all tombstones for those of the records of a source.
 CREATE INDEX tombstones_record_idx ON tombstones (tenant_id, source, external_id, content_sha256);

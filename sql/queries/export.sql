@@ -47,7 +47,7 @@ INSERT INTO tombstones (
 SELECT
     g.note_id, :tenant, g.source, g.external_id, decode(g.content_sha256, 'hex') AS content_sha256, g.kind, g.reason,
     g.deleted_at, g.expires_at,
-    CASE WHEN g.kind = 'deleted' THEN g.note || jsonb_build_object('tenant_id', :tenant::text) END AS note
+    CASE WHEN g.kind <> 'purged' THEN g.note || jsonb_build_object('tenant_id', :tenant::text) END AS note
 FROM
     jsonb_to_recordset(:given::jsonb)
         AS g (

@@ -32,7 +32,13 @@ INSERT INTO notes AS n (
     id, tenant_id, source, external_id, title, content, tags, metadata, created_at, expires_at, date_source
 )
 SELECT
-    u.id, :tenant, :source, u.external_id, u.title, u.content,
+    -- A renamed note keeps its id, so the note that has its former name gets another one.
+    CASE
+        WHEN EXISTS (SELECT FROM notes AS k WHERE k.id = u.id AND k.external_id <> u.external_id)
+            THEN gen_random_uuid()
+        ELSE u.id
+    END AS id,
+    :tenant, :source, u.external_id, u.title, u.content,
     (
         SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
         FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
@@ -77,13 +83,13 @@ SELECT n.external_id, n.created_at FROM notes AS n
 WHERE n.tenant_id = :tenant AND n.source = :source AND n.external_id = ANY(:external_ids);
 
 -- name: find_note$
--- The id of a note given by id or by external id; the oldest if several sources use that external id.
+-- The id of a note given by id, by external id or by another name of its file; the oldest if several sources use it.
 -- params:  tenant text, name text, id uuid or null
 -- returns: uuid or nothing
--- index:   notes_pkey, notes_external_key
+-- index:   notes_pkey, notes_external_key, notes_addresses_idx
 SELECT n.id FROM notes AS n
-WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name)
-ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
+WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name OR n.addresses @> ARRAY[:name::text])
+ORDER BY n.id = :id DESC NULLS LAST, n.external_id = :name DESC, n.created_at, n.id LIMIT 1;
 
 -- name: list_notes
 -- The notes of a tenant, newest first, expired ones included.
@@ -177,19 +183,6 @@ FROM notes AS n WHERE n.tenant_id = :tenant
 GROUP BY month
 HAVING count(*) FILTER (WHERE n.date_source = 'file_modified') * 2 > count(*)
 ORDER BY file_dated DESC, month;
-
--- name: list_twins
--- Notes of a source, not of documents, with the same content: the identifiers of each group in alphabetical order.
--- params:  tenant text, source text, row_limit int
--- returns: external_ids text[]
-SELECT array_agg(n.external_id ORDER BY n.external_id) AS external_ids
-FROM notes AS n
-WHERE
-    n.tenant_id = :tenant AND n.source = :source AND n.document_id IS NULL AND n.external_id IS NOT NULL
-    AND (n.expires_at IS NULL OR n.expires_at > now())
-GROUP BY n.content_sha256
-HAVING count(*) > 1
-ORDER BY external_ids LIMIT :row_limit;
 
 -- name: list_names_in_source
 -- The identifiers of a source's notes, not of documents, in order: those after one of them.
@@ -395,3 +388,89 @@ SELECT
 -- returns: source text, notes bigint, most notes first
 SELECT n.source, count(*) AS notes FROM notes AS n WHERE n.tenant_id = :tenant
 GROUP BY n.source ORDER BY notes DESC, n.source;
+
+-- name: lock_mirror!
+-- Let one process at a time mirror a source; the lock is released with the transaction.
+-- params:  tenant text, source text
+SELECT pg_advisory_xact_lock(hashtext('mirror ' || :tenant), hashtext(:source));
+
+-- name: list_mirrored_notes
+-- The notes of a source, not of documents, as a mirror of it sees them.
+-- params:  tenant text, source text
+-- returns: id uuid, external_id text, content_sha256 bytea, missing_since timestamptz or null, is_golden bool
+-- index:   notes_external_key
+SELECT
+    n.id, n.external_id, n.content_sha256, n.missing_since,
+    n.id IN (
+        SELECT r.note_id FROM golden_dataset AS g CROSS JOIN unnest(g.relevant_note_ids) AS r (note_id)
+        WHERE g.tenant_id = :tenant
+    ) AS is_golden
+FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND n.source = :source AND n.external_id IS NOT NULL AND n.document_id IS NULL
+ORDER BY n.external_id;
+
+-- name: drop_mirrored_notes!
+-- Delete notes that another note with the same content stands for; the words index follows by itself.
+-- params:  note_ids uuid[]
+-- index:   notes_pkey
+DELETE FROM notes WHERE id = ANY(:note_ids);
+
+-- name: rename_notes!
+-- Give notes the names of their files; no other note has these.
+-- params:  note_ids uuid[], former text[], names text[] (one each)
+-- index:   notes_pkey
+UPDATE notes AS n SET external_id = g.name, addresses = array_append(n.addresses, g.former)
+FROM unnest(:note_ids::uuid[], :former::text[], :names::text[]) AS g (id, former, name) WHERE n.id = g.id;
+
+-- name: write_addresses!
+-- Store the names of identical copies with their note, and forget the further names that are notes by now.
+-- params:  tenant text, source text, mains text[], copies text[] (the copies, one each)
+-- index:   notes_external_key
+WITH named AS (
+    SELECT g.main, array_agg(g.name) AS copies FROM unnest(:mains::text[], :copies::text[]) AS g (main, name)
+    GROUP BY g.main
+),
+
+wanted AS (
+    SELECT
+        n.id,
+        array(
+            SELECT DISTINCT a.name FROM unnest(n.addresses || coalesce(m.copies, '{}')) AS a (name)
+            WHERE
+                NOT EXISTS (
+                    SELECT FROM notes AS o
+                    WHERE o.tenant_id = :tenant AND o.source = :source AND o.external_id = a.name
+                )
+            ORDER BY a.name
+        ) AS addresses
+    FROM notes AS n LEFT JOIN named AS m ON m.main = n.external_id
+    WHERE n.tenant_id = :tenant AND n.source = :source AND (n.addresses <> '{}' OR m.main IS NOT NULL)
+)
+
+UPDATE notes AS n SET addresses = w.addresses FROM wanted AS w
+WHERE n.id = w.id AND n.addresses <> w.addresses;
+
+-- name: mark_missing$
+-- Record which notes of a source have no file any more, and which have one again.
+-- params:  tenant text, source text, note_ids uuid[] (all without a file)
+-- returns: timestamptz (now)
+-- index:   notes_external_key
+WITH marked AS (
+    UPDATE notes AS n SET missing_since = CASE WHEN n.id = ANY(:note_ids) THEN now() END
+    WHERE
+        n.tenant_id = :tenant AND n.source = :source AND n.document_id IS NULL
+        AND (n.missing_since IS NULL) = (n.id = ANY(:note_ids))
+)
+
+SELECT now();
+
+-- name: count_missing_due$
+-- How many notes of a source have been without a file for long enough.
+-- params:  tenant text, source text, grace_days int
+-- returns: bigint
+-- index:   notes_external_key
+SELECT count(*) FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND n.source = :source
+    AND n.missing_since <= now() - make_interval(days => :grace_days);

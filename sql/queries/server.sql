@@ -51,6 +51,8 @@ accepted (name, expected, types, required) AS (
     ('tags', 'text[] NOT NULL', '{_text}', FALSE),
     ('metadata', 'jsonb NOT NULL', '{jsonb}', FALSE),
     ('date_source', 'text', '{text}', FALSE),
+    ('addresses', 'text[] NOT NULL', '{_text}', FALSE),
+    ('missing_since', 'timestamptz', '{timestamptz}', FALSE),
     ('updated_at', 'timestamptz NOT NULL', '{timestamptz}', FALSE),
     ('expires_at', 'timestamptz', '{timestamptz}', FALSE),
     ('chunked_at', 'timestamptz', '{timestamptz}', FALSE),

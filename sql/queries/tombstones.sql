@@ -31,7 +31,9 @@ LOCK TABLE tombstones IN ROW EXCLUSIVE MODE;
 WITH going AS MATERIALIZED (
     SELECT
         n.id, n.tenant_id, n.source, n.external_id, n.content_sha256, n.expires_at,
-        CASE WHEN :keep THEN to_jsonb(n) - '{content_sha256, chunked_at, chunking_hash}'::text[] END AS note
+        CASE
+            WHEN :keep THEN to_jsonb(n) - '{content_sha256, chunked_at, chunking_hash, missing_since}'::text[]
+        END AS note
     FROM notes AS n
     WHERE n.id = ANY(:note_ids)
     ORDER BY n.id

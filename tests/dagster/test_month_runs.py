@@ -131,17 +131,13 @@ def test_a_note_whose_file_is_gone_is_told_by_every_run(project: Project) -> Non
     told = materialised(first, NOTES)[MONTHS[-1]]
     assert (told["absent"], told["left_out_comment"]) == (0, 1)
     path.unlink()
-    told = _(
-        "Stored notes that this reading did not find any more (their file or row is gone, or was "
-        "rejected): {count} ({notes}). They are kept as they were and still found; “rag notes "
-        "delete NOTE” deletes one that you do not want."
-    ).format(count=1, notes="efimera")
     newest = monthly(load_settings()).get_partition_keys()[-1:]
     for months in (MONTHS, newest):
         result = project.run(NOTES, months=months)
-        assert told in warnings_of(result, project.instance)
         latest = materialised(result, NOTES)[months[-1]]
-        assert (latest["absent"], latest["absent_notes"]) == (1, told)
+        assert latest["absent"] == 1
+        assert "efimera" in str(latest["absent_notes"])
+        assert latest["absent_notes"] in warnings_of(result, project.instance)
 
 
 def test_a_source_that_is_gone_fails_the_run_in_words(
