@@ -1,8 +1,10 @@
 """Files uploaded over HTTP: kept, registered, read, shown, deleted; also without a database."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from rag_resources.languages.messages import _
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.api_keys import Keys
 from rag_resources.store.document_list import ALWAYS
-from tests.api_server import ApiServer, serving
+from tests.api_server import ApiServer, serving, starting
 from tests.databases import cloned
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
@@ -280,3 +282,26 @@ def test_a_refused_upload_leaves_no_file(database: Database, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [
         first.file_sha256.hex()
     ]
+
+
+def test_ten_large_uploads_at_once_take_little_memory(
+    url: str, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """A few files are in memory at once, whatever the number of requests: not 850 MB."""
+
+    def peak(of: int) -> int:
+        status = Path(f"/proc/{of}/status").read_text("utf-8")
+        (kilobytes,) = re.findall(r"VmHWM:\s+(\d+)", status)
+        return int(kilobytes) // 1024
+
+    with starting(tmp_path, url, FILES_URL=(tmp_path / "files").as_uri()) as own:
+        own.wait_until("/readyz")
+        before = peak(own.process.pid)
+
+        def send(number: int) -> int:
+            content = f"{number} ".encode() + b"palabra " * (85 * 1024**2 // 8)
+            return post(own, keys["writer"], content, f"{number}.txt").status_code
+
+        with ThreadPoolExecutor(10) as threads:
+            assert set(threads.map(send, range(10))) == {HTTPStatus.ACCEPTED}
+        assert peak(own.process.pid) - before < 500
