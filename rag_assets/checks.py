@@ -23,6 +23,7 @@ from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.migration_gate import MIN_COSINE
 from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.tables import markdown_table
+from rag_resources.core.types import TimeWindow
 from rag_resources.ingestion.ingest import outside_in_words
 from rag_resources.languages.messages import _, joined, ngettext
 from rag_resources.resources import RagResource
@@ -276,19 +277,22 @@ def build_vectors_checks(model: str) -> list[dg.AssetChecksDefinition]:
         blocking=True,
         description=_(
             "The vectors are the model's: a sample of the batch, computed again, gives the same "
-            "ones, and all have length 1. Otherwise the batch is rejected."
+            "ones, and all have length 1. Otherwise the batch is rejected, and those that are not "
+            "the model's are deleted, to be made again."
         ),
     )
     def verified(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
         vectors = rag.indexing.verify_vectors(model, run_window(context.run.tags, rag.settings))
-        if vectors.faults:
+        told = vectors.faults
+        if told:
             record_quality(context, rag, model)
+            told = [*told, _discard(rag, model, run_window(context.run.tags, rag.settings))]
         elif vectors.lowest_cosine is None:
             return dg.AssetCheckResult(passed=True, description=_("There is nothing to do."))
         return dg.AssetCheckResult(
             passed=not vectors.faults,
             metadata=labelled(asdict(vectors)),
-            description=joined("; ", vectors.faults)
+            description=joined("; ", told)
             or _(
                 "The lowest cosine between the stored vector and the one computed now is "
                 "{cosine:.5f} (minimum: {minimum})."
@@ -296,6 +300,20 @@ def build_vectors_checks(model: str) -> list[dg.AssetChecksDefinition]:
         )
 
     return [complete, verified]
+
+
+def _discard(rag: RagResource, model: str, window: TimeWindow) -> str:
+    """Delete the vectors that a check refused; say what was done, and what to do next."""
+    discarded = rag.indexing.discard_refused(model, window)
+    if discarded is None:
+        return _(
+            "nothing was deleted, because the model does not give its known vectors now: look at "
+            "its server and repeat the check, or make the month again with “rag model rebuild”"
+        )
+    return _(
+        "deleted: {vectors} vectors of {notes} notes. Repeat the check retrieval_quality and "
+        "materialise the asset again, which makes them anew"
+    ).format(vectors=discarded.vectors, notes=discarded.notes)
 
 
 _COUNTED = ("vectors", "missing", "stale", "wrong_dimension")

@@ -128,12 +128,19 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
             )
             report = indexing.embed(model, window, progress=progress)
             faults = indexing.verify_vectors(model, window).faults
-            if faults and not report.vectors:  # Of an earlier run: the model makes them again.
-                indexing.discard_vectors(model, window)
+            if faults and not report.vectors:  # Of an earlier run: a sound model makes them again.
+                indexing.discard_refused(model, window)
                 report = indexing.embed(model, window, progress=progress)
                 faults = indexing.verify_vectors(model, window).faults
             if faults:
                 record_quality(context, rag, model)
+                if not report.vectors:  # The model is at fault now, not what is stored.
+                    nothing = _(
+                        "nothing was deleted, because the model does not give its known vectors "
+                        "now: look at its server and repeat the check, or make the month again "
+                        "with “rag model rebuild”"
+                    )
+                    raise ProviderUnavailableError(joined("; ", (*faults, nothing)))
                 indexing.discard_vectors(model, window)
                 raise ProviderUnavailableError(
                     _(

@@ -19,7 +19,12 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.embedding_queue import EmbedReport
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.indexing.scale import measured_info
-from rag_resources.indexing.verify import find_broken_notes, verify_vectors
+from rag_resources.indexing.verify import (
+    discard_all,
+    discard_refused,
+    find_broken_notes,
+    verify_vectors,
+)
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
@@ -30,11 +35,11 @@ from rag_resources.store.notes import count_notes, external_ids, fetch_notes
 from rag_resources.store.progress import WaitingMonth, index_is_current, list_waiting_months
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from rag_resources.store.vectors import (
+    Discarded,
     VectorGaps,
     count_gaps,
     count_pending,
     count_queued,
-    discard_vectors,
     is_empty,
 )
 
@@ -155,10 +160,17 @@ class Indexing:
         """Compare stored vectors of a window with newly made ones, and check all lengths."""
         return verify_vectors(self.database, self.embedder(model), window)
 
-    def discard_vectors(self, model: str, window: TimeWindow) -> None:
-        """Delete the vectors of a window's chunks, which are then made again."""
-        with self.database.transaction() as connection:
-            discard_vectors(connection, model, window)
+    def discard_refused(self, model: str, window: TimeWindow) -> Discarded | None:
+        """Delete the vectors of a window that are not the model's; see `verify.discard_refused`."""
+        return discard_refused(self.database, self.embedder(model), window)
+
+    def discard_vectors(self, model: str, window: TimeWindow) -> Discarded:
+        """Delete a model's vectors of a window's chunks, so that the next run makes them again.
+
+        Raises:
+            ModelMissingError: The model was retired, or never registered.
+        """
+        return discard_all(self.database, model, window)
 
     # --- The end of a model
 

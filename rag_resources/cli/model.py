@@ -1,5 +1,6 @@
-"""`rag model`: a new embedding model, which serves before its vectors are made."""
+"""`rag model`: a new embedding model, which serves before its vectors are made; a month again."""
 
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Annotated
 
@@ -85,3 +86,34 @@ def add(
             "vectors by months; then “rag evaluate {model}_finds” measures it by itself."
         ).format(folder=folder, models=",".join(listed), model=name, base=base)
     )
+
+
+@command(
+    app,
+    "rebuild",
+    _(
+        "Deletes the vectors of a month's chunks and queues its notes, to be embedded again. "
+        "Until then these notes are found by their words."
+    ),
+)
+def rebuild(
+    model: Annotated[str, typer.Argument(metavar="MODELO", help=_("As in “rag status”."))],
+    month: Annotated[
+        datetime,
+        typer.Option(
+            "--month", metavar="AAAA-MM", formats=["%Y-%m"], help=_("Of the notes' date.")
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a month's vectors of a model and queue its notes."""
+    from rag_resources.core.types import TimeWindow
+
+    with application() as opened:
+        window = TimeWindow.of_month(month.replace(tzinfo=UTC))
+        discarded = opened.indexing.discard_vectors(model, window)
+    told = _(
+        "Deleted: {vectors} vectors of {notes} notes. “rag run”, or embeddings/{model} in the UI, "
+        "makes them again."
+    ).format(vectors=discarded.vectors, notes=discarded.notes, model=model)
+    conclude(told, discarded._asdict(), as_json=as_json)

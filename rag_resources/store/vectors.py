@@ -102,10 +102,22 @@ class VectorGaps:
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """A stored vector, `(dimension,)` float32, and the text that it represents."""
+    """A stored vector, `(dimension,)` float32, and the text that it should represent.
+
+    Attributes:
+        text_sha256: Of the text that was embedded.
+    """
 
     text: str
+    text_sha256: bytes
     embedding: Vectors
+
+
+class Discarded(NamedTuple):
+    """How many vectors were deleted, and of how many notes."""
+
+    vectors: int
+    notes: int
 
 
 # --- What waits ---------------------------------------------------------------------------------
@@ -293,15 +305,18 @@ def sample_vectors(
                 VectorKind(row.kind),
                 None if row.start_char is None else Span(row.start_char, row.end_char),
             ),
+            bytes(row.text_sha256),
             row.embedding.to_numpy().astype(np.float32),
         )
         for row in rows
     ]
 
 
-def discard_vectors(connection: Connection, model: str, window: TimeWindow) -> None:
-    """Delete a model's vectors of the chunks of a time window, and queue the notes again."""
-    queries().discard_vectors(connection, **_of(model, window))
+def discard_vectors(connection: Connection, model: str, hashes: Collection[bytes]) -> Discarded:
+    """Delete a model's vectors of some texts, and queue the notes that have them. Property 63."""
+    of = {"model": model, "hashes": list(hashes)}
+    queries().queue_owners_of_texts(connection, **of)
+    return Discarded(*queries().discard_vectors(connection, **of))
 
 
 def vectors_table(model: str, kind: VectorKind) -> sql.Identifier:

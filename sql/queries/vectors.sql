@@ -130,22 +130,6 @@ FOR KEY SHARE OF n SKIP LOCKED;
 -- index:   the primary key of the partition
 DELETE FROM {table} WHERE {owner} = ANY(:owners);
 
--- name: discard_vectors!
--- Delete a model's vectors of the chunks of a range of months, and queue the notes for it again.
--- params:  model text, month_start timestamptz, month_end timestamptz
-WITH owners AS (
-    SELECT c.id, n.id AS note_id, n.tenant_id FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
-    WHERE n.created_at >= :month_start AND n.created_at < :month_end
-),
-
-discarded AS (
-    DELETE FROM vectors AS v USING owners AS o WHERE v.model = :model AND v.chunk_id = o.id
-)
-
-INSERT INTO pending_vectors (model, note_id, tenant_id)
-SELECT DISTINCT :model, o.note_id, o.tenant_id FROM owners AS o
-ON CONFLICT (model, note_id) DO NOTHING;
-
 -- name: copy_vectors!
 -- params:  {table}: of a model and kind; {owner}: its column
 COPY {table} ({owner}, position, start_char, end_char, model, kind, tenant_id, text_sha256, embedding)
@@ -233,7 +217,8 @@ FROM found AS f GROUP BY f.kind ORDER BY f.kind;
 -- the hash of their chunk and their number: always the same ones. Those of notes that wait for new ones are left out.
 -- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
 -- returns: kind text, title text, tags text[], content text, shown text (rendered) and context text (of the chunk),
---          start_char int and end_char int (of a window), embedding halfvec
+--          start_char int and end_char int (of a window), text_sha256 bytea (of the text that was embedded),
+--          embedding halfvec
 WITH numbered AS (
     SELECT
         v.kind, v.chunk_id, v.position,
@@ -250,7 +235,7 @@ WITH numbered AS (
 
 SELECT
     v.kind, n.title, n.tags, c.content, coalesce(c.rendered, c.content) AS shown, c.context, v.start_char, v.end_char,
-    v.embedding
+    v.text_sha256, v.embedding
 FROM numbered AS s
 INNER JOIN chunks AS c ON c.id = s.chunk_id
 INNER JOIN notes AS n ON n.id = c.note_id
@@ -258,3 +243,25 @@ INNER JOIN vectors AS v
     ON v.model = :model AND v.kind = s.kind AND v.chunk_id = s.chunk_id AND v.position = s.position
 WHERE s.place <= :per_month
 ORDER BY s.kind, s.chunk_id, s.position;
+
+-- name: queue_owners_of_texts!
+-- Queue the notes whose chunks have vectors of the given texts.
+-- params:  model text, hashes bytea[]
+-- index:   vectors_text_idx
+INSERT INTO pending_vectors (model, note_id, tenant_id)
+SELECT DISTINCT :model, c.note_id, c.tenant_id
+FROM vectors AS v INNER JOIN chunks AS c ON c.id = v.chunk_id
+WHERE v.model = :model AND v.text_sha256 = ANY(:hashes) ORDER BY c.note_id
+ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
+
+-- name: discard_vectors^
+-- Delete the vectors of the given texts, wherever they are, so that none is found by its text.
+-- params:  model text, hashes bytea[]
+-- returns: vectors bigint, notes bigint (that had some)
+-- index:   vectors_text_idx
+WITH gone AS (
+    DELETE FROM vectors AS v WHERE v.model = :model AND v.text_sha256 = ANY(:hashes) RETURNING v.chunk_id, v.note_id
+)
+
+SELECT count(*) AS vectors, count(DISTINCT coalesce(g.note_id, c.note_id)) AS notes
+FROM gone AS g LEFT JOIN chunks AS c ON c.id = g.chunk_id;

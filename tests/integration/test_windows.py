@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import numpy as np
 import pytest
 from pgvector import HalfVector
 
@@ -14,12 +15,14 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.retrievers import RankedList, RetrieverName, VectorKind
+from rag_resources.core.types import Vectors
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.indexing.embedding_queue import EmbedReport
-from rag_resources.indexing.verify import verify_vectors
+from rag_resources.indexing.verify import discard_all, discard_refused, verify_vectors
+from rag_resources.providers.protocols import Embedder
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.progress import index_is_current
@@ -31,8 +34,9 @@ from rag_resources.store.search import (
     search,
 )
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from rag_resources.store.vectors import VectorGaps, count_gaps, is_empty
+from rag_resources.store.vectors import Discarded, VectorGaps, count_gaps, is_empty
 from tests.corpus import ALWAYS, Corpus, Draft, only
+from tests.embedders import HashEmbedder
 
 PAIRS = WindowsConfig(sentences=2, stride=1)
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
@@ -224,6 +228,61 @@ def test_windows_that_are_not_the_models_are_found(
     assert bad.lowest_cosine is not None
     assert (bad.wrong_norms, bad.lowest_cosine > 0.999) == (wrong_norms, same_direction)
     assert len(bad.faults) == 1
+
+
+class Impostor:
+    """A server that has another model under the name of a corpus's."""
+
+    def __init__(self, corpus: Windowed) -> None:
+        self.info = corpus.embedder.info
+        normal = np.random.default_rng(1).normal(size=(self.info.dimension,) * 2)
+        self._turned = np.linalg.qr(normal)[0].astype(np.float32)
+        self.embed_queries = self.embed_passages
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed as no one else does."""
+        turned: Vectors = HashEmbedder().embed_passages(texts) @ self._turned
+        return turned
+
+
+def test_refused_vectors_are_deleted_and_made_again(corpus: Windowed) -> None:
+    """Property 63: exactly the bad ones go, wherever their text is, unless the server is broken."""
+    corpus.fill([*NOTES, Draft(LIFT, "El ascensor")], LONG)
+    corpus.cut()
+
+    def stored() -> set[tuple[object, ...]]:
+        rows = corpus.fetch(
+            "SELECT chunk_id, kind, position, embedding::text FROM vectors WHERE note_id IS NULL"
+        )
+        return {tuple(row) for row in rows}
+
+    def refuse(embedder: Embedder) -> Discarded | None:
+        return discard_refused(corpus.database, embedder, ALWAYS)
+
+    good = stored()
+    assert refuse(corpus.embedder) == Discarded(0, 0)
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "WITH w AS (SELECT v.chunk_id, n.title, v.embedding FROM vectors_openai_hash_window v"
+            " JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id)"
+            " UPDATE vectors_openai_hash_window SET embedding ="
+            " (SELECT w.embedding FROM w WHERE w.title = 'La gata' LIMIT 1)"
+            " WHERE chunk_id IN (SELECT w.chunk_id FROM w WHERE w.title = 'El ascensor')"
+        )
+    bad = stored()
+    assert refuse(Impostor(corpus)) is None
+    assert (stored(), corpus.waiting()) == (bad, set())
+
+    assert refuse(corpus.embedder) == Discarded(len(bad - good), 2)
+    assert stored() == good & bad
+    assert len(corpus.waiting()) == 2
+    assert corpus.cut().reused == 0
+    assert (stored(), corpus.waiting()) == (good, set())
+
+    assert discard_all(corpus.database, "openai_hash", ALWAYS).notes == 4
+    assert (stored(), len(corpus.waiting())) == (set(), 4)
+    corpus.cut()
+    assert stored() == good
 
 
 def test_the_index_of_windows_is_built_once_there_are_enough(corpus: Windowed) -> None:
