@@ -11,6 +11,7 @@ import anyio.to_thread
 import structlog
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from rag_resources.api import problems
@@ -47,6 +48,19 @@ LOOK_EVERY_S = 1.0
 FORM_KB = 256
 """Room for the other fields of an upload's form, besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+_MODULES = (
+    retrieve,
+    answers,
+    feedback,
+    chat,
+    notes,
+    documents,
+    golden,
+    evaluations,
+    health,
+    page,
+    mcp,
+)
 _STATUSES = {
     "400": "Invalid parameters",
     "401": "No valid key",
@@ -113,19 +127,7 @@ def build_app(settings: Settings) -> FastAPI:
             status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()
         },
     )
-    for module in (
-        retrieve,
-        answers,
-        feedback,
-        chat,
-        notes,
-        documents,
-        golden,
-        evaluations,
-        health,
-        page,
-        mcp,
-    ):
+    for module in _MODULES:
         app.include_router(module.router)
     problems.add_handlers(app)
     upload_kb = settings.extraction.file_mb * 1024 + FORM_KB
@@ -148,11 +150,28 @@ def build_app(settings: Settings) -> FastAPI:
         if app.openapi_schema is None:
             made = get_openapi(title=app.title, version=app.version, routes=app.routes)
             made["components"]["schemas"]["Problem"] = dict(problems.SCHEMA)
+            _describe_operations(made["paths"], is_open=settings.api_open)
             app.openapi_schema = made
         return app.openapi_schema
 
     app.openapi = schema  # type: ignore[method-assign]
     return app
+
+
+def _describe_operations(paths: dict[str, Any], *, is_open: bool) -> None:
+    """Give aliases a tag of their own, and say where the key may be missing.
+
+    An alias is an operation below `/api/` that is also one below `/v1/`.
+    """
+    routes = [each for module in _MODULES for each in module.router.routes]
+    served = [each for each in routes if isinstance(each, APIRoute)]
+    own = {each.endpoint: each.path_format for each in served if each.path.startswith("/v1/")}
+    for route in served:
+        for operation in paths.get(route.path_format, {}).values():
+            if route.path.startswith("/api/") and route.endpoint in own:
+                operation |= {"tags": ["aliases"], "summary": f"As {own[route.endpoint]}"}
+            if is_open and "security" in operation:
+                operation["security"] = [{"key": []}, {}]
 
 
 def _start_watching(

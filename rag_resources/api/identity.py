@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from cachetools import TTLCache
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 
 from rag_resources.api.problems import ProblemError, unavailable
 from rag_resources.application import Application
@@ -168,8 +169,12 @@ def _unauthorized(message: str) -> ProblemError:
     return ProblemError(HTTPStatus.UNAUTHORIZED, message, headers={"WWW-Authenticate": "Bearer"})
 
 
+_BEARER = HTTPBearer(scheme_name="key", auto_error=False)
+"""Describes the key in the OpenAPI schema."""
+
+
 # Coroutines: FastAPI runs plain functions in threads, which takes longer than they do.
-async def _caller(request: Request) -> Caller:
+async def _caller(request: Request, _key: Annotated[object, Security(_BEARER)]) -> Caller:
     caller: Caller = await request.app.state.door.caller_of(request)
     return caller
 

@@ -44,7 +44,7 @@ _log = structlog.get_logger()
 
 
 @router.get("/v1/evaluations")
-@router.get("/api/retrieve/metrics", summary="As /v1/evaluations")
+@router.get("/api/retrieve/metrics")
 def list_evaluations(
     request: Request,
     caller: Reader,
@@ -75,7 +75,7 @@ def show(
 
 
 @router.post("/v1/evaluations", responses=LATER)
-@router.post("/api/retrieve/evaluate", summary="As /v1/evaluations", responses=LATER)
+@router.post("/api/retrieve/evaluate", responses=LATER)
 async def evaluate(
     request: Request, response: Response, caller: Writer, body: EvaluationBody
 ) -> Evaluated | RequestedEvaluation:

@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 @router.post("/v1/retrieve", response_model=Found, summary="Passages that answer a question")
-@router.post("/api/retrieve", response_model=Found, summary="As /v1/retrieve")
+@router.post("/api/retrieve", response_model=Found)
 async def retrieve(request: Request, caller: Reader, body: Search) -> Response:
     """Search with a named configuration, any field of it changed, or with the one that serves."""
     return _as_json(await _found(request, caller, body))
