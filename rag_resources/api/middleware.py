@@ -83,12 +83,7 @@ class _Exchange:
                 self._log_failure(error)
                 if self._status:
                     raise  # The answer has begun: a cut connection shows that it is not whole.
-                await self._refuse(
-                    ProblemError(
-                        HTTPStatus.INTERNAL_SERVER_ERROR,
-                        INTERNAL,
-                    )
-                )
+                await self._refuse(ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL))
             finally:
                 self._record()
 

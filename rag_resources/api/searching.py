@@ -9,6 +9,7 @@ from http import HTTPStatus
 from threading import Event
 from typing import Any, TypeVar
 
+import structlog
 from fastapi import Request
 
 from rag_resources.api.admission import Admission
@@ -16,21 +17,22 @@ from rag_resources.api.bodies import Search
 from rag_resources.api.identity import Caller
 from rag_resources.api.language import question_language
 from rag_resources.api.metrics import count_retrieval
-from rag_resources.api.problems import TIMED_OUT, ProblemError
+from rag_resources.api.problems import INTERNAL, TIMED_OUT, ProblemError
 from rag_resources.api.tenants import Tenants
 from rag_resources.application import Application
 from rag_resources.application.answers import Asked
 from rag_resources.application.wiring import Answered
 from rag_resources.core.citations import AnswerSentence
+from rag_resources.core.errors import DatabaseTimeoutError, DeadlineExceededError, RagError
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.messages import _, render
 from rag_resources.resilience.deadlines import while_waited_for
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import left_out_in_words
-from rag_resources.retrieval.pipeline import DEADLINE_MS
 
 ResultT = TypeVar("ResultT")
+_log = structlog.get_logger()
 
 _STAGE_NAMES = {
     "transform": "queryTransformation",
@@ -236,12 +238,16 @@ def require_searched(response: RetrievalResponse, language: str = LANGUAGES[0]) 
     """Refuse a response that found nothing because nothing could be searched.
 
     Raises:
-        ProblemError: 504 if the deadline passed, else 503.
+        ProblemError: 504 if the deadline passed; 500 if what failed is no known fault; else 503.
     """
     if not response.error:
         return
-    if response.latency_ms >= DEADLINE_MS:
+    causes = response.causes
+    if any(isinstance(each, DatabaseTimeoutError | DeadlineExceededError) for each in causes):
         raise ProblemError(HTTPStatus.GATEWAY_TIMEOUT, TIMED_OUT)
+    if not any(isinstance(each, RagError) for each in causes):
+        _log.error("search_failed", errors=sorted({type(each).__name__ for each in causes}))
+        raise ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL)
     told = render(response.error, language)
     raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, told, headers={"Retry-After": "2"})
 

@@ -271,6 +271,7 @@ class RetrievalResponse:
         messages: Messages to the user.
         error: Why nothing could be searched; it is one of the messages too. None if something was
             searched, even if nothing was found.
+        causes: The errors, if nothing could be searched.
         cached: Whether it comes from the cache.
         confidence: The confidence that it is right; None if it was not judged.
     """
@@ -285,6 +286,7 @@ class RetrievalResponse:
     degraded: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     error: str | None = None
+    causes: tuple[Any, ...] = ()
     cached: bool = False
     confidence: Confidence | None = None
 

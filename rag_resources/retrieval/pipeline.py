@@ -249,6 +249,7 @@ class RetrievalPipeline:
             degraded=stages.degraded,
             messages=messages(request.config.searched, found.worked, error, stages.failures),
             error=error,
+            causes=tuple(stages.failures.values()) if error else (),
         )
         return response, found.version
 

@@ -1,24 +1,32 @@
 """The HTTP contract that was specified: each request of it, and the fields of its answer."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
+from starlette.testclient import TestClient
+from structlog.testing import capture_logs
 
+from rag_resources.api.app import build_app
+from rag_resources.api.routes import evaluations
 from rag_resources.core.retrievers import VectorKind
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.providers.registry import build_embedder
+from rag_resources.settings import load_settings
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id, upsert_notes
-from tests.api_server import ApiServer, serving
+from tests.api_server import ApiServer, api_login, serving
 from tests.corpus import ALWAYS
 from tests.integration.test_api import COST, QUESTION, problem, url  # noqa: F401 - a fixture
+from tests.waiting import wait_until
 
 NOTE = str(note_id("default", "notes", "furgo"))
 FULLTEXT: dict[str, Any] = {"query": QUESTION, "config": {"strategy": "fulltext"}}
@@ -181,6 +189,84 @@ def test_golden_questions_and_evaluations(api: ApiServer) -> None:
     problem(too_many, HTTPStatus.BAD_REQUEST)
 
     assert api.client.delete(f"{path}/{added.json()['id']}").status_code == HTTPStatus.NO_CONTENT
+
+
+@contextmanager
+def near(url: str, **settings: str) -> Iterator[TestClient]:  # noqa: F811
+    """The API in this process, asked from this machine."""
+    app = build_app(load_settings(database_url=api_login(url), **settings))
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
+        yield client
+
+
+def test_an_evaluation_that_takes_longer_is_asked_for_again(
+    url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(evaluations, "AT_ONCE_S", 0.0)
+    with near(url) as client:
+        golden = client.post("/api/golden-dataset", json=GOLDEN).json()
+        asked = client.post("/api/retrieve/evaluate", json={"config": FULLTEXT["config"]})
+        assert asked.status_code == HTTPStatus.ACCEPTED, asked.text
+        address = asked.headers["location"]
+        assert address.endswith(asked.json()["id"])
+        assert asked.json()["state"] == "running"
+        wait_until(lambda: client.get(address).json()["state"] != "running", 60)
+        done = client.get(address).json()
+        assert (done["state"], done["evaluation"]["metrics"]["hitRateK1"]) == ("done", 1.0)
+        assert client.delete(f"/api/golden-dataset/{golden['id']}").is_success
+
+
+@pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+def test_the_query_service_searches_as_it_is_set(
+    url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = {"query_topk_default": "1", "query_topk_max": "2"}
+    with near(url, query_mode=mode, **sizes) as client:
+        wait_until(lambda: client.get("/readyz").is_success, 60)
+        with capture_logs() as records:
+            assert len(client.post("/api/v1/query", json=QUERY).json()["results"]) == 1
+            client.post("/api/retrieve", json={"query": QUESTION, "strategy": mode})
+        own, named = (each["config_hash"] for each in records if each["event"] == "retrieval")
+        assert own == named
+        many = client.post("/api/v1/query", json=QUERY | {"topK": 3})
+        assert problem(many, HTTPStatus.BAD_REQUEST)["details"][0].startswith("topK")
+
+
+def test_the_deadline_passes(api: ApiServer, url: str) -> None:  # noqa: F811
+    assert api.client.post("/api/retrieve", json=FULLTEXT).status_code == HTTPStatus.OK
+    late = FULLTEXT | {"query": "¿Cuánto pidió el taller?"}
+    with psycopg.connect(url) as other:
+        other.execute("LOCK TABLE chunks, notes")
+        refused = api.client.post("/api/retrieve", json=late)
+    told = problem(refused, HTTPStatus.GATEWAY_TIMEOUT)
+    assert told["error"] == "Tiempo de espera agotado"
+
+
+@pytest.mark.parametrize("path", ["/api/retrieve", "/api/v1/query"])
+def test_the_store_fails(api: ApiServer, url: str, path: str) -> None:  # noqa: F811
+    question = {"query": f"¿Qué taller es este de {path}?"}
+    rename = "ALTER TABLE {} RENAME TO {}".format
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(rename("chunks", "gone"))
+        try:
+            failed = api.client.post(path, json=question)
+        finally:
+            other.execute(rename("gone", "chunks"))
+    told = problem(failed, HTTPStatus.INTERNAL_SERVER_ERROR)
+    assert told["error"] == "Error interno del servidor"
+    (record,) = (
+        line
+        for line in api.log.read_text("utf-8").splitlines()
+        if told["requestId"] in line and "[error" in line
+    )
+    assert question["query"] not in record
 
 
 def test_the_query_service(api: ApiServer) -> None:

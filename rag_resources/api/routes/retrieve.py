@@ -54,9 +54,7 @@ async def query(request: Request, caller: Reader, body: QueryRequest) -> QueryRe
                 value=top_k, maximum=settings.query_topk_max
             )
         )
-    threshold = body.similarity_threshold
-    if threshold is None:
-        threshold = QUERY_THRESHOLD
+    threshold = QUERY_THRESHOLD if body.similarity_threshold is None else body.similarity_threshold
     filters = FiltersInCamelCase(source=body.source, tags=body.tags or ())
     search = Search(query=body.query, top_k=top_k, strategy=Strategy(settings.query_mode))
     language = reader_language(request, search)
