@@ -145,7 +145,7 @@ def mirror(
     Raises:
         SourceShrankError: More than `GONE_SHARE` of the notes are gone; nothing is changed.
 
-    Properties: 60, 64.
+    Properties: 60.
     """
     seen, unread = _read(records)
     with database.transaction() as connection:

