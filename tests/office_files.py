@@ -9,6 +9,22 @@ _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
+DAMAGED = (
+    "It cannot be read as {kind}: it is damaged or of another type. Open it with its program and "
+    "save it again, or ask for another copy."
+)
+PROTECTED = "The file is protected by a password. Save a copy without it."
+ENTITIES = (
+    "The part {part} declares a DTD or entities, which are not read. Save the file again with an "
+    "office program."
+)
+TOO_DEEP = "It has elements inside others more than {levels} deep, the maximum."
+BAD_NAME = (
+    "The part “{part}” has a name that is not allowed, with “..” or an absolute path. The file is "
+    "not read."
+)
+"""Codes of the refusals."""
+
 
 def archive(parts: Mapping[str, str | bytes]) -> io.BytesIO:
     """A ZIP archive of the parts."""

@@ -10,6 +10,7 @@ from rag_resources.core.documents import Page, PageFailure, Route
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.documents.pdf import REVISION
 from rag_resources.languages.messages import _
+from tests.office_files import DAMAGED, PROTECTED
 from tests.pdf_files import (
     HEIGHT,
     PROSE,
@@ -227,20 +228,11 @@ def test_encrypted_damaged_and_foreign_files_are_refused() -> None:
     encrypted = pdf_of(lambda canvas: canvas.drawString(1, 1, "a"), encrypt="clave")
     with pytest.raises(InvalidSourceError) as refused:
         read(encrypted)
-    assert (
-        refused.value.msgid
-        == _("The file is protected by a password. Save a copy without it.").msgid
-    )
+    assert refused.value.msgid == PROTECTED
     for damaged in (b"", b"%PDF-1.7\n%%EOF", b"hola " * 100):
         with pytest.raises(InvalidSourceError) as refused:
             read(BytesIO(damaged))
-        assert (
-            refused.value.msgid
-            == _(
-                "It cannot be read as {kind}: it is damaged or of another type. Open it with its "
-                "program and save it again, or ask for another copy."
-            ).msgid
-        )
+        assert refused.value.msgid == DAMAGED
 
 
 def test_a_damaged_page_fails_alone() -> None:
