@@ -214,6 +214,16 @@ def test_model_is_the_one_whose_vectors_are_searched(notes: Notes) -> None:
     assert answers["openai_hash"] != pytest.approx(answers["second_model"], abs=0.01)
 
 
+@changes("score")
+def test_score_is_the_other_model_that_scores_what_was_found(notes: Notes) -> None:
+    found = notes.ask(WHERE, BY_VECTORS)
+    scored = notes.ask(WHERE, BY_VECTORS | {"score": {"model": "second_model", "weight": 1.0}})
+    assert (found.degraded, scored.degraded) == ((), ())
+    assert contents(scored) != contents(found)
+    by_second = cosines(notes.second, WHERE, contents(scored))
+    assert by_second == pytest.approx(sorted(by_second, reverse=True), abs=0.002)
+
+
 @changes("similarity_threshold")
 def test_similarity_threshold_leaves_out_what_is_less_similar(notes: Notes) -> None:
     """Without one the model's own counts."""
@@ -426,14 +436,6 @@ def test_diversity_weight_puts_what_is_unlike_before_what_repeats(notes: Notes) 
     first, second, *_ = contents(notes.ask(DOCTOR, {"diversity_weight": 0.7}))
     assert first == WALK
     assert second != WALK
-
-
-def test_diversity_counts_cosines_on_the_scale_of_the_model(notes: Notes) -> None:
-    """Where a small cosine stands for the same text, nothing is unlike a repetition."""
-    assert contents(notes.ask(DOCTOR, {"diversity_weight": 0.5}))[1] != WALK
-    with notes.corpus.database.transaction() as connection:
-        connection.execute("UPDATE embedding_models SET cosine_high = 0.05, cosine_low = 0")
-    assert contents(notes.ask(DOCTOR, {"diversity_weight": 0.5}))[:3] == [WALK] * 3
 
 
 @changes("context.sentences_before")
