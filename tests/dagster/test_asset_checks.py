@@ -1,9 +1,6 @@
 """Each check of notes, chunks, vectors and questions, on data damaged for real."""
 
-from pathlib import Path
-
 import dagster as dg
-import pytest
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -84,42 +81,6 @@ def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
     assert mended.success, failure_texts(mended)
     assert evaluation(mended, EMBEDDINGS, "batch_equals_single").passed
     assert indexed.check(EMBEDDINGS, "retrieval_quality").passed, "the gate is open again"
-
-
-WITH_WINDOWS = """
-name: ventanas
-description: Con ventanas del modelo rápido.
-role: candidate
-retrieval:
-  strategy: hybrid
-  model: use_multilingual
-  retrievers: {windows: {weight: 0.5}, fulltext: {weight: 0.5}}
-  fusion: {method: scaled}
-"""
-
-
-def test_windows_that_are_not_the_models_close_its_gate(
-    indexed: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Altered in the store, they block like the vectors of chunks do."""
-    (tmp_path / "ventanas.yaml").write_text(WITH_WINDOWS, "utf-8")
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
-    made = indexed.run(GOLDEN, EMBEDDINGS, months=MONTHS)
-    assert made.success, failure_texts(made)
-    assert evaluation(made, EMBEDDINGS, "batch_equals_single").passed
-
-    indexed.query(
-        "UPDATE vectors_use_multilingual_window SET embedding = o.embedding"
-        " FROM (SELECT embedding FROM vectors_use_multilingual_window LIMIT 1) AS o"
-    )
-    said = indexed.check(EMBEDDINGS, "batch_equals_single")
-    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert said.metadata[label("lowest_cosine")].value < 0.9
-    *_earlier, (gate, reason) = indexed.query(
-        "SELECT gate, reason FROM migration_batches ORDER BY finished_at"
-    )
-    assert gate == "closed"
-    assert "los vectores no son los del modelo" in restored(reason)
 
 
 def test_a_question_whose_note_is_gone(indexed: Project) -> None:

@@ -142,16 +142,3 @@ def test_an_override_lets_a_batch_start_and_is_kept_with_its_reason(migrating: P
     own = override("embeddings__use_multilingual", "Y otra.")
     last = migrating.run(EMBEDDINGS, months=LAST, run_config=own)
     assert materialised(last, EMBEDDINGS)[LAST[0]]["override_quality_gate"] == "Y otra."
-
-
-def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:
-    """Another model's gate does not keep notes from being chunked."""
-    close(migrating)
-    migrating.query("UPDATE migration_batches SET model = 'e5_small'")
-    leave_work(migrating)
-    last = migrating.run(CHUNKS, EMBEDDINGS, months=LAST)
-    assert last.success, failure_texts(last)
-    assert not has_work(migrating)
-
-
-# --- Running backfills --------------------------------------------------------------------------

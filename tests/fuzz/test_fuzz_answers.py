@@ -18,13 +18,13 @@ from rag_resources.core.errors import ProviderError, RagError
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.core.types import ModelInfo
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
-from rag_resources.providers.inputs import clean, unit_vectors
+from rag_resources.providers.inputs import clean
 from rag_resources.providers.ollama import OllamaChat, OllamaEmbedder
 from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.transform import HYPOTHETICAL_CHARS, QueryTransformer
 from tests.embedders import HashEmbedder
 from tests.fuzz.bounds import outcome
-from tests.fuzz.hostile import any_texts, heaps, json_texts, json_values, mutated
+from tests.fuzz.hostile import any_texts, heaps, json_texts, mutated
 from tests.language_models import answerer_of
 from tests.ollama_server import OllamaServer
 from tests.property.test_query_properties import NOON
@@ -35,7 +35,6 @@ one_server = settings(suppress_health_check=[HealthCheck.function_scoped_fixture
 STORED = any_texts().map(clean)
 """What a database gives back, and what a model's answer has become."""
 PASSAGES = ["El ascensor no funciona. La junta lo arregla en mayo.", "Vera tiene fiebre."]
-SCORED = [SourcePassage(passage) for passage in PASSAGES]
 QUESTION = "¿Qué es la casa?"
 EMBED = {"model": "m", "embeddings": [[0.6, 0.8], [1.0, 0.0]], "total_duration": 1}
 SHOW = {"template": "", "details": {}, "model_info": {"x.context_length": 512}, "capabilities": []}
@@ -186,9 +185,3 @@ def test_any_answer_is_judged_by_the_rules_in_time(
     assert not isinstance(judgement, RagError)
     assert 0 <= judgement.answer_relevance <= 1
     assert judgement.faithfulness is None or math.isfinite(judgement.faithfulness)
-
-
-@given(st.lists(json_values(), max_size=4) | json_values(), st.integers(0, 3))
-def test_any_value_is_vectors_or_refused(values: Any, count: int) -> None:
-    vectors = outcome(lambda: unit_vectors(values, n_texts=count, dimension=None, model="m"))
-    assert isinstance(vectors, ProviderError) or np.isfinite(vectors).all()

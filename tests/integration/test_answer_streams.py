@@ -6,15 +6,12 @@ from contextlib import closing
 import pytest
 
 from rag_resources.answers.answerers import write_answer
-from rag_resources.answers.language_model import (
-    Writing,
-)
 from rag_resources.core.answers import CitedSentence
 from rag_resources.core.errors import ProviderUnavailableError
 from rag_resources.core.quotation import SourcePassage
 from rag_resources.providers.ollama import OllamaChat
 from rag_resources.providers.openai import OpenAIChat
-from tests.language_models import ScriptedModel, answerer_of, reply
+from tests.language_models import answerer_of, reply
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
 
@@ -82,16 +79,3 @@ def test_an_answer_that_is_too_long_is_cut_and_says_so(
     assert texts(list(sentences)) == [FIRST, SECOND]
     assert telling.failure is not None
     assert "500 tokens" in telling.failure
-
-
-def test_what_is_dropped_is_counted() -> None:
-    model = ScriptedModel(reply((FIRST, [1]), ("El taller pide 900 euros.", [1, 2])))
-    ends: list[Writing] = []
-    dropping = answerer_of(model).stream(QUESTION, PASSAGES, on_end=ends.append)
-    assert texts(list(dropping)) == [FIRST]
-    assert [end.dropped for end in ends] == [1]
-
-
-def test_a_sentence_must_be_said_by_the_passage_that_it_cites() -> None:
-    model = ScriptedModel(reply((FIRST, [2])))
-    assert not answerer_of(model).answer(QUESTION, PASSAGES).found

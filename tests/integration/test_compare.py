@@ -88,10 +88,3 @@ def test_different_golden_datasets_are_compared_over_what_they_share(
     assert found.comparison.queries == 1
     assert found.left_out == 3
     assert [item.field for item in found.changes] == ["conjunto de preguntas"]
-
-
-def test_nothing_in_common_is_bad_input(database: Database) -> None:
-    store_evaluation(database, "una", [Asked(1, NOTES[:1], NOTES[:1])])
-    store_evaluation(database, "otra", [Asked(2, NOTES[:1], NOTES[:1])])
-    with pytest.raises(InvalidParameterError, match="en común"):
-        compare(database, "una", "otra")

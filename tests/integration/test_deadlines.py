@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -20,7 +18,6 @@ from psycopg.conninfo import make_conninfo
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
-from rag_resources.database.server import EmbeddedServer
 from rag_resources.languages.messages import _
 from rag_resources.resilience.retry import retried
 from tests.tcp_proxy import TcpProxy
@@ -61,18 +58,6 @@ def no_thread_is_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[EmbeddedServer]:
-    """A server that a test may stop, as long as it starts it again."""
-    with TemporaryDirectory(prefix="rag-tests-", dir="/tmp") as home:
-        Path(home).chmod(0o755)
-        server = EmbeddedServer(Path(home))
-        server.up()
-        server.ensure_database("rag")
-        yield server
-        server.down()
 
 
 @pytest.fixture
@@ -137,21 +122,6 @@ def test_slow_statement_is_cancelled_at_the_server(
 
     assert time.monotonic() - started < GENEROUS_S
     assert not observer.is_running()
-    assert backend(direct) == pid
-
-
-def test_statement_that_waits_for_a_lock_is_cancelled(
-    direct: Database, observer: Observer, database_url: str
-) -> None:
-    pid = backend(direct)
-    with psycopg.connect(database_url) as holder:
-        holder.execute("LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(DatabaseTimeoutError):
-            run(direct, "SELECT count(*) FROM notes", after(300))
-        assert not observer.is_running()
-        holder.rollback()
-
-    assert run(direct, "SELECT count(*) FROM notes", after(60_000)) == 0
     assert backend(direct) == pid
 
 
@@ -302,16 +272,6 @@ def test_outage_is_told_and_ends_with_it(proxied: Database, proxy: TcpProxy) -> 
 
     proxy.heal()
     assert run(proxied, "SELECT 1") == 1
-
-
-def test_restarted_server_is_not_noticed_by_the_next_caller(own_server: EmbeddedServer) -> None:
-    with Database(own_server.dsn("rag"), min_connections=5) as database:
-        observer = Observer(own_server.dsn("rag"))
-        wait_until(lambda: len(observer.backends()) == 5)
-        observer.close()
-        own_server.down()
-        own_server.up()
-        assert run(database, "SELECT 1", after(2_000)) == 1
 
 
 def test_exhausted_pool(direct: Database, observer: Observer, executor: ThreadPoolExecutor) -> None:

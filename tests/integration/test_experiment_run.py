@@ -10,7 +10,6 @@ import pytest
 from rag_resources.cli.experiment import offer
 from rag_resources.configurations import load_configuration
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
-from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import Experiment, expand, parse_experiment
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import Vectors
@@ -146,13 +145,3 @@ def test_the_best_is_offered_only_with_evidence_and_judged_by_those_that_did_not
     assert not same[1].is_better
     assert offer(*same, tmp_path / "none") is None
     assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize("text", ["name: [", "- lista", "\udcff"])
-def test_a_file_that_is_no_experiment_is_bad_input(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "malo.yaml"
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InvalidConfigurationError, match="no es válido"):
-        load_experiment(file)
-    with pytest.raises(InvalidConfigurationError, match="no es válido"):
-        load_experiment(tmp_path / "no está.yaml")

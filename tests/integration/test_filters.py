@@ -8,13 +8,12 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.retrievers import RankedList
@@ -26,7 +25,7 @@ from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
-from rag_resources.store.passages import Passage, fetch_result_vectors
+from rag_resources.store.passages import fetch_result_vectors
 from rag_resources.store.search import (
     EXACT_VECTORS,
     SIDE_CANDIDATES,
@@ -351,21 +350,6 @@ def test_no_text_of_a_filter_reaches_the_statement(corpus: Corpus) -> None:
     assert len(corpus.fetch("SELECT id FROM notes")) == len(ids)
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        *({"source": "a\0"}, {"tags": ["\0"]}, {"metadata": {"\0": 1}}, {"metadata": {"k": "\0"}}),
-        *({"source": "\ud800"}, {"metadata": {"k": "\udfff"}}, {"metadata": {"k": float("nan")}}),
-        *({"metadata": {"k": float("-inf")}}, {"created_from": "0001-01-01T00:00:00+20:00"}),
-        *({"source": ""}, {"tags": ["x"] * 21}, {"metadata": {"k": "x" * 1001}}, {"otro": 1}),
-    ],
-    ids=ascii,
-)
-def test_what_no_note_can_have_is_refused(filters: dict[str, Any]) -> None:
-    with pytest.raises(InvalidFiltersError):
-        parse_filters(filters)
-
-
 # --- How the notes are reached ----------------------------------------------------------------
 
 
@@ -505,36 +489,6 @@ def test_windows_are_the_same_on_every_path(corpus: Corpus, filters: RetrievalFi
 TEXT = "La casa de piedra tiene un balcón. " * 3 + "El ornitorrinco vive en el río de al lado."
 
 
-def assert_stored(corpus: Corpus, passages: Mapping[UUID, Passage]) -> None:
-    """Passages of chunks, or of whole notes, are what is stored of them."""
-    chunks = {row.id: row for row in corpus.fetch("SELECT * FROM chunks")}
-    notes = {row.id: row for row in corpus.fetch("SELECT * FROM notes")}
-    for chunk_id, passage in passages.items():
-        note, chunk = notes[passage.note.note_id], passage.chunk
-        assert (passage.note.title, passage.note.content) == (note.title, note.content)
-        assert passage.note.created_at == note.created_at
-        assert note.content[chunk.start_char : chunk.end_char] == chunk.content
-        assert (chunk.chunk_id, chunk.note_id) == (chunk_id, note.id)
-        if chunk_id in chunks:
-            assert chunk.chunk_index == chunks[chunk_id].chunk_index
-            assert chunk.content == chunks[chunk_id].content
-        else:
-            assert (chunk_id, chunk.chunk_index, chunk.content) == (note.id, 0, note.content)
-
-
-def test_passages_are_what_is_stored(corpus: Corpus) -> None:
-    """Chunks of one note and of others; a note is held once."""
-    ids = corpus.fill([Draft(TEXT), Draft(TEXT, state="new"), Draft(day=2)])
-    texts = "casa ornitorrinco"
-    outcome = corpus.search(corpus.request(corpus.searched(texts), texts))
-    assert outcome.passages.keys() == {chunk.chunk_id for chunk in outcome.chunks}
-    assert {chunk.note_id for chunk in outcome.chunks} == set(ids)
-    assert_stored(corpus, outcome.passages)
-    own = [passage.note for passage in outcome.passages.values() if passage.note.note_id == ids[0]]
-    assert len(own) > 1
-    assert len({id(note) for note in own}) == 1
-
-
 def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
     """Chunks by their standard vector, whole notes by theirs."""
     indexed, fresh = corpus.fill([Draft(TEXT), Draft("Una casa.", state="new")])
@@ -567,16 +521,3 @@ def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:
             assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
             (made,) = corpus.embedder.embed_passages([texts[key]])
             assert float(vector @ made) == pytest.approx(1, abs=1e-5)
-
-
-@one_database
-@given(drafts())
-@example([Draft("La casa de Blas.", tenant="blas"), Draft(expired=True), Draft("Casa.")])
-def test_property_44_a_tenant_that_is_a_condition_finds_nothing(
-    corpus: Corpus, written: list[Draft]
-) -> None:
-    corpus.fill(written)
-    for tenant in ("' OR 1=1 --", "blas' --", "%", ""):
-        for path in PATHS.values():
-            for name in ALL_LISTS:
-                assert corpus.alone(path, name, tenant=tenant) == []

@@ -157,16 +157,6 @@ def test_what_serves_now_is_the_baseline_as_it_was_promoted(database: Database) 
     assert stored(database)[-1].baseline_id == promoted
 
 
-def test_vectors_that_are_not_the_models_refuse_a_batch_and_spend_nothing(
-    database: Database,
-) -> None:
-    store(database, "baseline", GOOD)
-    verdict = record(database, GOOD, "r1", vectors=VectorState(8, 0.5, 3, 0))
-    assert (verdict.is_open, verdict.level, verdict.drop) == (False, 0, None)
-    assert "coseno 0.50000 (mínimo: 0.999); 3 vectores del lote no tienen" in verdict.reason
-    assert closed(database) == ["r1"]
-
-
 # --- Who may go on ------------------------------------------------------------------------------
 
 

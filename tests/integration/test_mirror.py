@@ -130,6 +130,11 @@ def test_a_missing_note_is_named_then_deleted_and_comes_back_with_its_file(
     assert list(report.missing) == [name]
     assert ids(database) == before
 
+    first(folder).write_text(text, "utf-8")
+    assert follow(database, folder, grace_days=0)[0].deleted == [], "it was never gone"
+    assert query(database, "SELECT 1 FROM notes WHERE missing_since IS NOT NULL") == []
+    first(folder).unlink()
+
     report, __ = follow(database, folder, grace_days=0)
     assert (report.deleted, report.missing) == ([name], {})
     assert name not in ids(database)
@@ -149,18 +154,6 @@ def test_a_note_deleted_with_its_file_can_be_restored_for_another_grace(
     restore_notes(database, [first(folder).stem], tenant=TENANT)
     report, __ = follow(database, folder)
     assert (ids(database), list(report.missing)) == (before, [first(folder).stem])
-
-
-def test_a_file_that_is_back_within_the_grace_was_never_gone(
-    database: Database, folder: Path
-) -> None:
-    follow(database, folder)
-    text = first(folder).read_text("utf-8")
-    first(folder).unlink()
-    follow(database, folder)
-    first(folder).write_text(text, "utf-8")
-    assert follow(database, folder, grace_days=0)[0].deleted == []
-    assert query(database, "SELECT 1 FROM notes WHERE missing_since IS NOT NULL") == []
 
 
 def test_a_folder_that_shrinks_at_once_changes_nothing_until_a_person_agrees(

@@ -91,19 +91,6 @@ def test_a_host_that_never_accepts_times_out_on_connecting() -> None:
             e.embed_queries(["hola"])
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault.COUNT, Fault.NAN, Fault.ZERO, Fault.DIMENSION, Fault.RAGGED]
-)
-def test_bad_vectors_never_get_through(
-    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
-) -> None:
-    embedder.embed_queries(["para conocer la dimensión"])
-    ollama.inject(fault)
-    with pytest.raises(InvalidEmbeddingError) as caught:
-        embedder.embed_passages(["uno", "dos", "tres"])
-    assert caught.value.context["model"] == MODEL
-
-
 def test_a_model_that_changes_its_dimension_is_refused(
     ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
-from rag_resources.core.contextual import contextual_text
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from tests.corpus import ALWAYS, SMALL, Corpus, Draft
@@ -54,32 +53,6 @@ def rows(corpus: Corpus, notes: list[UUID], *, versions: bool = True) -> dict[st
             notes,
         ),
     }
-
-
-def texts_of(corpus: Corpus, notes: list[UUID]) -> set[str]:
-    """Both texts of every chunk of some notes."""
-    chunks = corpus.fetch("SELECT content, context FROM chunks WHERE note_id = ANY(%s)", notes)
-    return {c.content for c in chunks} | {contextual_text(c.context, c.content) for c in chunks}
-
-
-def pending(corpus: Corpus) -> set[UUID]:
-    return {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_vectors")}
-
-
-def test_another_way_of_chunking_redoes_the_notes_that_it_cuts_otherwise(corpus: Corpus) -> None:
-    """The others are looked at, marked, and keep chunks, vectors and being searched by chunks."""
-    short, long = filled(corpus)
-    before = rows(corpus, short)
-
-    report = chunk_window(corpus.database, ALWAYS, LARGER)
-    assert (report.notes, report.failed) == (len(short + long), [])
-    assert pending(corpus) == set(long)
-    chunked, embedded, whole = corpus.index(LARGER)
-
-    assert (chunked.notes, embedded.notes, whole.notes) == (0, len(long), 0)
-    assert rows(corpus, short) == before
-    assert set(corpus.embedder.texts) <= texts_of(corpus, long)
-    assert len(corpus.embedder.texts) == len(set(corpus.embedder.texts)) == embedded.embedded > 0
 
 
 def test_a_run_that_ends_halfway_is_finished_in_the_new_way(corpus: Corpus) -> None:

@@ -3,7 +3,6 @@
 Failures of the database are `test_resilience_database`; many callers, `test_resilience_load`.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -298,25 +297,6 @@ def test_reranker_that_misbehaves_changes_nothing(
     assert asked.response.results == stand.whole().results
     assert asked.errors == {"rerank": "ValueError"}
     assert asked.response.messages == ()
-
-
-def test_reranker_that_ignores_the_deadline_is_not_waited_for(stand: Stand) -> None:
-    over = threading.Event()
-
-    def slow(n: int) -> Sequence[float]:
-        over.wait(ENDLESS_S)
-        return [0.5] * n
-
-    pipeline = stand.new_pipeline(reranker=lambda *_: OddReranker(slow))
-    before = stand.whole().results
-
-    asked = stand.ask(RERANKED, pipeline, deadline_ms=3_000)
-    over.set()
-
-    assert asked.response.results == before
-    assert asked.errors == {"rerank": "DeadlineExceededError"}
-    assert asked.response.messages == ()
-    assert asked.response.latency_ms < GENEROUS_MS
 
 
 # --- What is shown, and what is kept ----------------------------------------------------------

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
-from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.retrievers import RankedList, VectorKind
 from rag_resources.core.types import NoteRecord, ScoredChunk, TimeWindow
 from rag_resources.database.pool import Database
@@ -271,19 +270,6 @@ def test_budget_takes_the_rarest_words_and_keeps_at_least_one_known(
     ]
 
 
-def test_interrogatives_find_no_other_words_of_their_stem(corpus: Corpus) -> None:
-    """The word "cómo" shares its stem with "comer", and "cuánto" with "cuanto"."""
-    corpus.index("Vamos a comer arroz en cuanto llegue Ana.", "El fontanero vive en Soria.")
-
-    for query in (
-        "¿Cómo vive el fontanero?",
-        "¿Cuánto vive el fontanero?",
-        "como vive el fontanero",
-    ):
-        (found,) = corpus.lists(query, RankedList.FULLTEXT).values()
-        assert len(found) == 1, query
-
-
 HARMLESS = [
     *("'", "''", "\\", "a'b\\'c", "& | ! :*", "perro & !gato:*A <-> (pez", "')) | ('x", '"'),
     *("%", "%s %(query)s {dimension} :query", "'; DROP TABLE chunks; --", "E'\\\\'", "$9 $$"),
@@ -337,33 +323,6 @@ def test_ene_is_a_letter_of_its_own(corpus: Corpus) -> None:
 
 
 # --- Whose notes, and which -------------------------------------------------------------------
-
-
-def test_property_44_no_list_holds_foreign_or_expired_notes(corpus: Corpus) -> None:
-    """Chunked, pending and unchunked ones, however near the question they are."""
-    text = "El ascensor no funciona."
-    own = [*corpus.index(text)]
-    expired = [*corpus.index(text + " Caducada.")]
-    corpus.index(text, tenant="blas")
-    own += corpus.add(text)
-    expired += corpus.add(text + " Caducada.")
-    corpus.add(text, tenant="blas")
-    corpus.chunk()
-    embed_notes(corpus.database, corpus.embedder, ALWAYS)
-    own += corpus.add(text)
-    expired += corpus.add(text + " Caducada.")
-    corpus.add(text, tenant="blas")
-    embed_notes(corpus.database, corpus.embedder, ALWAYS)
-    for note in expired:
-        corpus.expire(note)
-
-    found = {r: {item.note_id for item in own} for r, own in corpus.lists(text).items()}
-    assert found[RankedList.NOTES] == found[RankedList.FULLTEXT] == set(own)
-    assert all(found[name] == {own[0]} for name in VECTOR_LISTS)
-    assert all(not candidates for candidates in corpus.lists(text, tenant="' OR 1=1").values())
-    for unit in ("chunks", "notes"):
-        results = corpus.pipeline().retrieve(text, config(unit=unit)).results
-        assert {result.note_id for result in results} == set(own)
 
 
 def test_note_that_is_not_chunked_is_found_by_its_provisional_chunk(corpus: Corpus) -> None:
@@ -420,17 +379,6 @@ def test_words_and_vectors_are_of_what_a_note_shows_and_its_text_stays(corpus: C
     assert [bool(found) for found in searches.values()] == [True, True, False]
     assert searches["viña"][0].content == text
     assert "La viña de Marta. Fin." in corpus.embedder.texts
-
-
-def test_words_alone_search_chunks_before_their_vectors_are_made(corpus: Corpus) -> None:
-    """Full text needs no model: what waits for one is searched by its chunks already."""
-    (note,) = corpus.add("El ascensor no funciona.")
-    corpus.chunk()
-
-    (result,) = corpus.pipeline().retrieve("ascensor", config(strategy=Strategy.FULLTEXT)).results
-
-    assert result.note_id == note
-    assert "+".join(result.lists) == "fulltext"
 
 
 def test_threshold_of_the_model_holds_unless_the_configuration_has_one(corpus: Corpus) -> None:
@@ -520,24 +468,3 @@ def test_characters_the_database_does_not_store_are_no_obstacle(corpus: Corpus, 
     assert response.query == query
     assert [result.note_id for result in response.results] == [note]
     assert "fulltext" in "+".join(response.results[0].lists)
-
-
-def test_response_says_what_was_done(corpus: Corpus) -> None:
-    corpus.index(*SENTENCES)
-    fusion = FusionConfig(method="weighted")
-
-    response = corpus.pipeline().retrieve("¿Qué pasa con el ascensor?", config(fusion=fusion))
-
-    assert (response.strategy, response.model) == ("hybrid", "openai_hash")
-    assert list(response.stages) == [
-        "transform",
-        "embed",
-        "search",
-        "expand",
-    ]
-    assert sum(response.stages.values()) <= response.latency_ms
-    assert response.degraded == response.messages == ()
-    (best, *_) = response.results
-    assert "+".join(best.lists) == "semantic+semantic_contextual+fulltext"
-    assert "ascensor" in best.content
-    assert response.to_json()["results"][0]["metadata"]["chunkIndex"] == best.chunk_index

@@ -177,16 +177,6 @@ def test_every_connection_needs_the_password(start: StartServer) -> None:
     assert methods == [("scram-sha-256",)]
 
 
-def test_second_up_changes_nothing(start: StartServer) -> None:
-    instance = start()
-    before = instance.status()
-
-    instance.up()
-    EmbeddedServer(before.data_dir.parents[2]).up()
-
-    assert instance.status() == before
-
-
 def test_six_processes_start_one_server_which_outlives_them(
     start: StartServer, open_folder: Path
 ) -> None:

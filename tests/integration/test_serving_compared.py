@@ -62,13 +62,3 @@ def test_what_serves_is_evaluated_if_it_never_was(product: Product) -> None:
     product.corpus.forge("UPDATE promotions SET evaluation_id = NULL")
     product.corpus.forge("DELETE FROM evaluation_results WHERE configuration = 'candidata'")
     assert product.promote(OTHER_CANDIDATE.name).evaluated_again == (CANDIDATE.name,)
-
-
-def test_stale_figures_of_what_serves_decide_nothing(product: Product) -> None:
-    """Without a new evaluation the candidate is refused, and the reason says why."""
-    product.corpus.evaluate(OTHER_CANDIDATE)
-    with pytest.raises(
-        GateNotPassedError,
-        match=r"no se puede comparar con «candidata», que sirve, porque las cifras .* obsoletas",
-    ):
-        product.decide(OTHER_CANDIDATE.name)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -62,12 +61,6 @@ def add(rag: Rag, tenant: str, question: str = SAME_QUESTION, answer: str = "Mar
     assert (outcome.code, outcome.err) == (0, "")
 
 
-def questions(rag: Rag, tenant: str) -> list[dict[str, Any]]:
-    """List the questions of a tenant."""
-    rows: list[dict[str, Any]] = json.loads(rag(tenant, "golden", "list", "--json").out)["entries"]
-    return rows
-
-
 def evaluated(database_url: str, tenant: str, name: str = "hybrid", *, rank: int = 1) -> UUID:
     """Store an evaluation of a tenant's question."""
     own = note_id(tenant, "notes", "cena")
@@ -87,23 +80,6 @@ def promote(database_url: str, tenant: str, evaluation: UUID) -> None:
             " FROM evaluation_results WHERE id = %s",
             [tenant, evaluation],
         )
-
-
-def test_each_has_its_own_questions_even_the_same_ones(rag: Rag, tmp_path: Path) -> None:
-    add(rag, "ana", answer="Marta y Luis")
-    add(rag, "bea")
-    add(rag, "bea", "¿Dónde fue la cena?")
-
-    assert [row["expectedAnswer"] for row in questions(rag, "ana")] == ["Marta y Luis"]
-    assert len(questions(rag, "bea")) == 2
-    exported = tmp_path / "ana.json"
-    assert rag("ana", "golden", "export", exported).code == 0
-    assert len(json.loads(exported.read_text("utf-8"))["entries"]) == 1
-
-    theirs = questions(rag, "bea")[0]["id"]
-    for command in (("show",), ("delete", "--yes")):
-        assert rag("ana", "golden", command[0], theirs, *command[1:]).code == 2
-    assert len(questions(rag, "bea")) == 2
 
 
 def test_status_and_report_tell_of_the_tenant_alone(

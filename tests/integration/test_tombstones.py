@@ -58,17 +58,6 @@ def test_a_purged_note_does_not_come_back_from_its_source(purged: Database) -> N
     assert left_out.reason == f"Caducó y se borró el {datetime.now(UTC):%Y-%m-%d}."
 
 
-def test_changed_content_is_a_new_note_and_the_old_one_stays_out(purged: Database) -> None:
-    edited = replace(RECORD, content="Lo del sótano ya se sabe.")
-    assert load(purged, edited).count(Upsert.INSERTED) == 1
-    assert load(purged, edited).count(Upsert.UNCHANGED) == 1
-
-    back = load(purged, RECORD)
-
-    assert back.left_out_count == 1
-    assert contents(purged) == {OTHER.content, edited.content}
-
-
 def test_it_is_the_note_of_one_tenant_and_source(purged: Database) -> None:
     assert load(purged, RECORD, tenant="blas").count(Upsert.INSERTED) == 1
     assert load(purged, RECORD, source="agenda").count(Upsert.INSERTED) == 1

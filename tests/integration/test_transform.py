@@ -15,7 +15,7 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
     RagError,
 )
-from rag_resources.core.query import Intent, TransformedQuery
+from rag_resources.core.query import TransformedQuery
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.prompts import prompt
 from rag_resources.providers.protocols import LanguageModel
@@ -29,7 +29,6 @@ from tests.language_models import ScriptedModel
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HYDE = TransformationConfig()
 ABSTRACT = "la receta de la abuela"
-FACTUAL = "¿Quién trajo la tarta?"
 PASSAGE = "La abuela ponía anís en la masa. Después la dejaba reposar una hora."
 
 
@@ -43,36 +42,6 @@ def transformed_by(
     transformer = QueryTransformer(model, now=lambda: NOON)
     by_rules = transformer.by_rules(query, config)
     return by_rules, transformer.refined(by_rules, config, deadline=soon())
-
-
-@pytest.mark.parametrize("config", [{"decomposition": False}, {"enabled": False}])
-def test_switched_off_a_question_keeps_its_intent_alone(config: dict[str, bool]) -> None:
-    model = ScriptedModel(ModelMissingError("nunca"))
-    by_rules, refined = transformed_by(
-        model, "¿Quién? ¿Y cuándo?", TransformationConfig(hyde=False, **config)
-    )
-    assert refined == by_rules
-    assert (by_rules.intent, by_rules.sub_queries) == (Intent.TEMPORAL, ())
-
-
-@pytest.mark.parametrize(
-    ("query", "config", "calls"),
-    [
-        (ABSTRACT, {}, 1),
-        (ABSTRACT, {"hyde": False}, 0),
-        (ABSTRACT, {"enabled": False}, 0),
-        (FACTUAL, {}, 0),
-    ],
-)
-def test_the_language_model_is_called_for_what_is_configured_only(
-    query: str, config: dict[str, bool], calls: int
-) -> None:
-    model = ScriptedModel({"answer": PASSAGE})
-    wanted = TransformationConfig(**config)
-    by_rules, _ = transformed_by(model, query, wanted)
-    assert len(model.calls) == calls
-    transformer = QueryTransformer(model, now=lambda: NOON)
-    assert transformer.wants_language_model(by_rules, wanted) == (calls > 0)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +13,12 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
-from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
+from rag_resources.core.errors import ProviderUnavailableError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import RetrieverConfig
-from rag_resources.core.query import Intent, decompose
+from rag_resources.core.query import decompose
 from rag_resources.core.retrievers import RankedList, RetrieverName
-from rag_resources.core.types import RetrievalResult, Vectors
+from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion.ingest import ingest
@@ -255,95 +254,6 @@ def test_property_05_every_result_is_complete(
         assert reranked == [n < config.top_k.reranking for n in range(len(results))]
 
 
-# --- Context ----------------------------------------------------------------------------------
-
-
-@one_database
-@given(drafts(), questions(), configs())
-def test_property_13_expanded_content_is_cut_from_the_note(
-    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
-) -> None:
-    """At the offsets that the chunk's own position and the matched bounds tell."""
-    corpus.fill(written)
-    contents = {row.id: row.content for row in corpus.fetch("SELECT id, content FROM notes")}
-    for result, (start, end) in windows(corpus, question, config):
-        assert start >= 0
-        assert contents[result.note_id][start:end] == result.expanded_content
-
-
-@one_database
-@given(drafts(), questions(), configs())
-def test_property_14_a_chunk_lies_in_its_expanded_content_and_windows_that_meet_are_one(
-    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
-) -> None:
-    corpus.fill(written)
-    spans: dict[UUID, set[tuple[int, int]]] = {}
-    for result, window in windows(corpus, question, config):
-        first, last = result.matched_bounds
-        assert result.expanded_content[first:last] == result.content
-        spans.setdefault(result.note_id, set()).add(window)
-    for own in spans.values():
-        assert all(before[1] < after[0] for before, after in pairwise(sorted(own)))
-
-
-def windows(
-    corpus: Corpus, question: str, config: RetrievalConfig
-) -> list[tuple[RetrievalResult, tuple[int, int]]]:
-    """Each result with the offsets of its expanded content in its note."""
-    starts = {row.id: row.start_char for row in corpus.fetch("SELECT id, start_char FROM chunks")}
-    found = []
-    for result in corpus.ask(question, config).results:
-        start = starts.get(result.chunk_id, 0) - result.matched_bounds[0]
-        found.append((result, (start, start + len(result.expanded_content))))
-    return found
-
-
-# --- Transformation ---------------------------------------------------------------------------
-
-
-@one_database
-@given(
-    st.one_of(questions(), st.text(st.sampled_from("a¿? \0\ud800"), min_size=1)),
-    configs(),
-    st.booleans(),
-)
-def test_property_15_the_question_comes_back_unchanged(
-    corpus: Corpus, question: str, config: RetrievalConfig, helped: bool
-) -> None:
-    """Also with what no database can read, with a language model and from the cache."""
-    assume(question.replace("\0", " ").strip())
-    pipeline = corpus.pipeline(
-        language_model=helpful_model() if helped else None, caches=build_caches(None)
-    )
-    for __ in range(2):
-        response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
-        assert response.query == question
-        assert response.transformed is not None
-        assert response.transformed.original == question
-
-
-@one_database
-@given(questions(), configs(), st.booleans())
-def test_property_16_a_response_says_how_the_question_was_transformed(
-    corpus: Corpus, question: str, config: RetrievalConfig, helped: bool
-) -> None:
-    """Question, intent, questions inside it, made-up answer or null, and when; as configured."""
-    pipeline = corpus.pipeline(language_model=helpful_model() if helped else None)
-    transformed = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS).transformed
-    assert transformed is not None
-    wanted = config.transformation
-    assert isinstance(transformed.intent, Intent)
-    decomposes = wanted.enabled and wanted.decomposition
-    parts = decompose(question, coordinated=wanted.coordinated) if decomposes else ()
-    assert transformed.sub_queries == parts
-    made_up = wanted.enabled and wanted.hyde and transformed.intent is Intent.ABSTRACT and helped
-    assert (transformed.hypothetical_answer is not None) == made_up
-    assert transformed.transformed_at.tzinfo is not None
-    assert set(transformed.to_json()) == {
-        *("originalQuery", "intent", "subQueries", "hydeAnswer", "timestamp")
-    }
-
-
 # --- What fails -------------------------------------------------------------------------------
 
 TABLES: Mapping[str, Sequence[str]] = {
@@ -441,18 +351,6 @@ def test_property_36_what_the_user_reads_of_failures_is_the_promised_spanish(
         None if working else _("No results could be retrieved. Please try again.")
     )
     assert response.degraded or not missing
-
-
-@one_database
-@given(configs(), st.one_of(st.integers(-3, 0), st.integers(51, 500)))
-def test_property_34_a_number_of_results_out_of_range_is_refused(
-    corpus: Corpus, config: RetrievalConfig, top_k: int
-) -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        corpus.ask("casa", config, top_k=top_k)
-    assert caught.value.message == _(
-        "The number of passages must be between 1 and {maximum}: {value}."
-    ).format(value=top_k, maximum=50)
 
 
 # --- Migration, determinism, isolation --------------------------------------------------------
@@ -688,34 +586,6 @@ def test_property_44_no_window_of_a_foreign_or_expired_note_is_found(
             for number, (note, draft) in numbered
             if draft.is_visible(tenant) and meets(wanted, note, number, draft)
         }
-
-
-@one_database
-@given(drafts(foreign=True), questions(), configs(), st.lists(filters(), min_size=4, max_size=4))
-def test_property_44_filters_leave_exactly_the_notes_that_meet_them(
-    corpus: Corpus,
-    written: list[Draft],
-    question: str,
-    config: RetrievalConfig,
-    several: list[RetrievalFilters],
-) -> None:
-    """Vectors find all of them that have some; words find no others."""
-    notes_ = corpus.fill(written)
-    by_words = strategies(config)[Strategy.FULLTEXT]
-    embedded = {n for n, draft in zip(notes_, written, strict=True) if draft.state != "pending"}
-    for wanted in several:
-        matching = {
-            note
-            for number, (note, draft) in enumerate(zip(notes_, written, strict=True))
-            if draft.is_visible() and meets(wanted, note, number, draft)
-        }
-        for own in (finding_all(config), by_words):
-            deep = own.top_k.model_copy(update={"retrieval": 500})
-            everything = own.model_copy(update={"top_k": deep})
-            response = corpus.ask(question, everything, filters=wanted, distinct_notes=len(notes_))
-            found = {result.note_id for result in response.results}
-            assert found <= matching
-            assert own is by_words or found >= matching & embedded
 
 
 def meets(wanted: RetrievalFilters, note: UUID, number: int, draft: Draft) -> bool:

@@ -5,8 +5,6 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.answer_metrics import (
-    AnswerFigures,
-    Estimate,
     EvaluatedAnswer,
     citation_metrics,
     cited_ranges,
@@ -14,13 +12,10 @@ from rag_resources.core.answer_metrics import (
 )
 from rag_resources.core.answers import Answer, CitedSentence, Source
 from rag_resources.core.evidence import Evidence, EvidenceState
-from rag_resources.core.gate import GateConfig, GateState, Interval, judge_share
+from rag_resources.core.gate import Interval, judge_share
 from rag_resources.core.golden_places import NoteRange, golden_ranges
-from rag_resources.core.silence import SilenceCurve, SilencePoint
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
-from rag_resources.evaluation.gates import Gates
-from tests.stored_evaluations import stored
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 CURRENT = Evidence(EvidenceState.CURRENT)
@@ -106,25 +101,3 @@ def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
 )
 def test_a_share_passes_with_its_interval(share: float, low: float, state: str) -> None:
     assert judge_share(share, Interval(low, 1.0), lowest=0.5) == state
-
-
-def figures_of(precision: float, false_answers: int) -> AnswerFigures:
-    """Of 100 questions each."""
-    point = SilencePoint(threshold=0.3, allowed=0.1, missed=9, false_answers=false_answers)
-    return AnswerFigures(
-        answerer="x",
-        allowed_misses=0.1,
-        questions=100,
-        answered=100,
-        failed=0,
-        metrics={
-            "citation_precision": Estimate(mean=precision, low=precision - 0.1, high=precision)
-        },
-        silence=SilenceCurve(asked=100, hidden=100, points=(point,)),
-    )
-
-
-def test_a_disturbed_evaluation_says_nothing_of_answers() -> None:
-    evaluation = stored(degraded_queries=1, answers=figures_of(0.9, 1))
-    gates = Gates(evaluation, GateConfig(), None, CURRENT)
-    assert gates.citations is gates.silence is GateState.DISTURBED

@@ -83,22 +83,6 @@ def test_a_short_tail_stays_if_the_overlap_leaves_no_room_for_more() -> None:
     assert layout([1, 9, 6, 2], config(overlap=6, minimum=3)) == [[0, 1, 2], [2, 3]]
 
 
-def test_bounds_are_code_points_whatever_the_text_holds() -> None:
-    note = (
-        "  👩‍👩‍👧 Cafe\u0301 solo.\r\nSegunda línea con acentos áéí y eñe.\r\n\r\n"
-        "Sin punto final 😀 "
-    )
-    chunks = chunk_note(NOTE_ID, note, config())
-    assert [chunk.content for chunk in chunks] == [
-        "👩‍👩‍👧 Cafe\u0301 solo.\r\nSegunda línea con acentos áéí y eñe.",
-        "Sin punto final 😀",
-    ]
-    assert [(chunk.start_char, chunk.end_char) for chunk in chunks] == [(2, 57), (61, 78)]
-    assert [note[chunk.start_char : chunk.end_char] for chunk in chunks] == [
-        chunk.content for chunk in chunks
-    ]
-
-
 @pytest.mark.parametrize("blank", ["", " ", "\r\n\t", "\u00a0\u2003"])
 def test_a_blank_note_is_refused_by_name(blank: str) -> None:
     with pytest.raises(InvalidParameterError, match="en blanco") as caught:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -14,12 +13,10 @@ from rag_resources.core.configuration import (
     canonical_hash,
     parse_configuration,
     parse_retrieval,
-    with_overrides,
 )
 from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
 from rag_resources.core.retrievers import RetrieverName
-from rag_resources.core.validation import describe_problems
 from rag_resources.languages.messages import _
 
 SEMANTIC, FULLTEXT = RetrieverName.SEMANTIC, RetrieverName.FULLTEXT
@@ -79,66 +76,6 @@ def test_a_named_configuration_is_read() -> None:
         role=Role.CANDIDATE,
         retrieval=RetrievalConfig(strategy=Strategy.FULLTEXT),
     )
-
-
-@pytest.mark.parametrize(
-    ("sizes", "expected"),
-    [
-        ({"overlap_tokens": 512}, [".: overlap_tokens debe ser menor que max_tokens"]),
-        ({"min_tokens": 512}, [".: min_tokens debe ser menor que max_tokens"]),
-        (
-            {"overlap_tokens": 600, "min_tokens": 600},
-            [
-                ".: overlap_tokens debe ser menor que max_tokens;"
-                " min_tokens debe ser menor que max_tokens"
-            ],
-        ),
-        ({"max_tokens": 15}, ["max_tokens: 15 es menor que el mínimo, 16"]),
-        (
-            {"max_tokens": 8193, "overlap_tokens": -1, "min_tokens": -1},
-            [
-                "max_tokens: 8193 es mayor que el máximo, 8192",
-                "overlap_tokens: -1 es menor que el mínimo, 0",
-                "min_tokens: -1 es menor que el mínimo, 0",
-            ],
-        ),
-    ],
-)
-def test_chunk_sizes_must_fit(sizes: dict[str, int], expected: list[str]) -> None:
-    with pytest.raises(ValidationError) as caught:
-        ChunkingConfig(**sizes)
-    assert describe_problems(caught.value) == expected
-    assert ChunkingConfig(max_tokens=16, overlap_tokens=15, min_tokens=15).max_tokens == 16
-
-
-@pytest.mark.parametrize(
-    ("strategy", "vectors", "words"),
-    [
-        ("semantic", True, False),
-        ("fulltext", False, True),
-        ("hybrid", True, True),
-        ("hybrid+rerank", True, True),
-    ],
-)
-def test_a_strategy_says_what_it_needs(strategy: str, vectors: bool, words: bool) -> None:
-    config = RetrievalConfig(strategy=Strategy(strategy))
-    assert (config.uses_vectors, FULLTEXT in config.searched) == (vectors, words)
-
-
-def test_an_override_changes_only_what_it_names() -> None:
-    config = parse_retrieval({"fusion": {"rank_constant": 7}, "contextual": False}, origin="x")
-    changed = with_overrides(
-        config, {"top_k": {"final": 3}, "retrievers": {"semantic": {"weight": 1.0}}, "unit": None}
-    )
-    assert changed.top_k.final == 3
-    assert changed.top_k.retrieval == 20
-    assert changed.fusion.rank_constant == 7
-    assert changed.retrievers[SEMANTIC].weight == 1.0
-    assert changed.retrievers[FULLTEXT].weight == 0.5
-    assert changed.contextual is False
-    assert changed.unit == "chunks"
-    assert with_overrides(config, {}) == config
-    assert config.top_k.final == 5
 
 
 def test_the_hash_is_known_and_stable_under_key_order() -> None:

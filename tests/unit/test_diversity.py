@@ -48,10 +48,6 @@ def test_cosines_count_on_the_scale_of_their_model() -> None:
     assert [item.score for item in scaled] == pytest.approx([1.0, 0.25 + 0.5, 0.45], abs=1e-6)
 
 
-def test_without_a_weight_nothing_changes() -> None:
-    assert maximal_marginal_relevance(RANKED, VECTORS, 0) == RANKED
-
-
 def test_a_chunk_without_a_vector_is_as_similar_as_two_chunks_are_on_average() -> None:
     """A and B: 1, A and C: 0.6, B and C: 0.6, on average 0.7333."""
     ranked = [*RANKED, chunk(D, 0.4)]

@@ -101,16 +101,6 @@ def test_float32_is_exact(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(encoder.mean_states(ids, lengths), expected, atol=2e-5)
 
 
-def test_a_vector_is_the_same_in_every_batch() -> None:
-    texts = texts_of_the_sample()[::12] + ODD_TEXTS
-    e5 = E5Embedder()
-    together = e5.embed_passages(texts)
-    reversed_order = e5.embed_passages(texts[::-1])[::-1]
-    alone = np.concatenate([e5.embed_passages([text]) for text in texts])
-    assert np.abs(together - alone).max() < 1e-4
-    assert np.abs(together - reversed_order).max() < 1e-4
-
-
 def test_every_process_makes_the_same_bytes() -> None:
     code = (
         "import zlib; from rag_resources.providers.embedded_e5 import E5Embedder\n"

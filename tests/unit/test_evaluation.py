@@ -10,7 +10,6 @@ from rag_resources.core.evaluation import (
     QueryOutcome,
     Timing,
     judge_stored,
-    percentiles,
     summarize,
 )
 from rag_resources.core.gate import GateConfig, GateState
@@ -70,12 +69,6 @@ def test_latencies_are_percentiles_of_the_questions_that_reached_a_stage() -> No
     assert summary.stages["embed"] == Percentiles(3.0, 3.0, 3.0)
 
 
-def test_percentiles_are_the_median_the_95th_and_the_99th() -> None:
-    assert percentiles([float(number) for number in range(200, 0, -1)]) == Percentiles(
-        100.0, 190.0, 198.0
-    )
-
-
 def test_the_verdict_is_by_the_hits_and_the_threshold_of_the_gate() -> None:
     """Two of three."""
     outcomes = [replace(outcome, degraded=()) for outcome in three_questions()]
@@ -105,13 +98,6 @@ def test_judgements_come_with_the_numbers_if_there_are_any() -> None:
     judgements = summarize_judgements(JudgeInfo("embedded", "m", "v", "a"), {})
     assert summarize(three_questions()).judgements is None
     assert summarize(three_questions(), judgements).judgements is judgements
-
-
-def test_an_outcome_is_judged_by_the_notes_it_retrieved_in_their_order() -> None:
-    outcome = three_questions()[1]
-    assert outcome.key == SECOND
-    assert outcome.judged.relevant == {str(A), str(B)}
-    assert outcome.judged.retrieved == (str(X), str(X), str(B))
 
 
 @pytest.mark.parametrize(

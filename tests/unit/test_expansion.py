@@ -45,35 +45,6 @@ def test_a_passage_is_widened_by_whole_sentences(
     assert expanded([piece], config) == [expected]
 
 
-def long_note(paragraphs: int, sentences_each: int, gap: str = "\n\n") -> str:
-    return gap.join(
-        " ".join(f"Frase {n} del párrafo {p}." for n in range(sentences_each))
-        for p in range(paragraphs)
-    )
-
-
-@pytest.mark.parametrize("gap", ["\n\n", " "])
-@pytest.mark.parametrize("at", [0.0, 0.02, 0.5, 0.98, 1.0])
-def test_of_a_long_note_only_what_lies_around_is_cut(at: float, gap: str) -> None:
-    """Notes of a megabyte would take a tenth of a second each, for every question."""
-    note = long_note(3_000, 12, gap)
-    start = int(at * (len(note) - 500))
-    cut: list[int] = []
-
-    def counted(text: str) -> list[Span]:
-        cut.append(len(text))
-        return sentences(text)
-
-    passage = Span(start, start + 500)
-    (window,) = expand(note, [passage], around(2, 2), sentences=counted)
-
-    borders = sentences(note)
-    met = [n for n, s in enumerate(borders) if s.end > passage.start and s.start < passage.end]
-    first, last = borders[max(0, met[0] - 2)], borders[min(met[-1] + 2, len(borders) - 1)]
-    assert window == Span(first.start, last.end)
-    assert sum(cut) < 20_000
-
-
 def test_passages_of_one_place_share_what_is_cut() -> None:
     cut: list[str] = []
 

@@ -5,7 +5,6 @@ import pytest
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_drift import (
     MIX_SHIFT,
-    NoteState,
     category_shift,
     measure_drift,
 )
@@ -23,24 +22,6 @@ def question(number: int, text: str = "", category: str = "factual") -> GoldenEn
         difficulty=1,
         golden_id=uuid_number(100 + number),
     )
-
-
-def test_notes_gone_and_edited_are_named_with_their_question() -> None:
-    entries = [question(1, "¿Quién?"), question(2, "¿Dónde?")]
-    states = [
-        NoteState(uuid_number(102), OTHER, "viaje.md", gone=False),
-        NoteState(uuid_number(101), RELEVANT, "gata.md", gone=True),
-        NoteState(uuid_number(102), THIRD, "tren.md", gone=False),
-    ]
-    drift = measure_drift(entries, notes=states)
-    gone, edited = drift.findings
-    assert "ya no existen" in gone
-    assert ("gata.md" in gone, "«¿Quién?»" in gone) == (True, True)
-    assert "editadas" in edited
-    assert ("viaje.md, tren.md" in edited, "«¿Dónde?»" in edited) == (True, True)
-    assert drift.to_json()["edited"] == [
-        {"id": str(uuid_number(102)), "query": "¿Dónde?", "notes": ["viaje.md", "tren.md"]}
-    ]
 
 
 def test_the_distance_of_two_mixes_is_the_share_that_would_have_to_change() -> None:

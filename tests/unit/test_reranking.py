@@ -29,25 +29,12 @@ def order(chunks: list[ScoredChunk]) -> list[object]:
     return [item.chunk_id for item in chunks]
 
 
-def test_the_score_blends_both_normalised_scores() -> None:
-    """Fused A 1, B 0.5, C 0; re-ranked A 0, B 1, C 0.25."""
-    reranked = rerank(FUSED, {A: 0.2, B: 0.6, C: 0.3}, 0.4)
-    assert order(reranked) == [B, A, C]
-    assert [item.score for item in reranked] == pytest.approx([0.3 + 0.4, 0.6, 0.4 * 0.25])
-
-
 def test_chunks_that_were_not_reranked_follow_in_their_order_and_never_score_more() -> None:
     reranked = rerank([*FUSED, chunk(D, 0.005)], {A: 0.1, B: 0.9}, 0.6)
     assert order(reranked) == [B, A, C, D]
     assert [item.score for item in reranked] == pytest.approx([0.6, 0.4, 0.01, 0.005])
     assert [item.rerank_score for item in reranked] == [0.9, 0.1, None, None]
     assert [item.original_score for item in reranked] == [0.02, 0.03, 0.01, 0.005]
-
-
-def test_a_weight_of_0_keeps_the_fused_order_and_1_takes_the_rerankers() -> None:
-    scores = {A: 0.1, B: 0.2, C: 0.3}
-    assert order(rerank(FUSED, scores, 0)) == [A, B, C]
-    assert order(rerank(FUSED, scores, 1)) == [C, B, A]
 
 
 @pytest.mark.parametrize("scores", [{}, {A: math.nan, B: math.inf, C: -math.inf}, {D: 0.5}])

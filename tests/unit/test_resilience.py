@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
@@ -289,24 +289,6 @@ def test_a_call_without_time_is_not_begun() -> None:
         call_within(after(0), begun.set)
     assert caught.value.context["begun"] is False
     assert not begun.is_set()
-
-
-@pytest.fixture
-def blocked() -> Iterator[Callable[[], None]]:
-    """A function that returns when the test is over."""
-    release = threading.Event()
-
-    def wait() -> None:
-        release.wait(timeout=60)
-
-    yield wait
-    release.set()
-
-
-def test_a_call_that_takes_too_long_is_given_up(blocked: Callable[[], None]) -> None:
-    with pytest.raises(DeadlineExceededError) as caught:
-        call_within(after(50), blocked)
-    assert caught.value.context["begun"] is True
 
 
 def test_calls_given_up_take_a_bounded_number_of_threads_and_give_them_back() -> None:

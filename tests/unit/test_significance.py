@@ -12,7 +12,6 @@ from rag_resources.core.significance import (
     _bca,
     bootstrap_intervals,
     holm,
-    loss_p_value,
     mcnemar_p_value,
     paired_proportions_interval,
     randomization_p_values,
@@ -74,16 +73,6 @@ def test_bootstrap_bounds_are_those_of_efrons_formula(below: float, tied: float)
 def test_mcnemar_by_hand(lost: int, gained: int, p_value: float) -> None:
     """The two-sided binomial tail: 1 of 6 is (1 + 6) / 64, twice."""
     assert mcnemar_p_value(lost, gained) == pytest.approx(p_value)
-
-
-@pytest.mark.parametrize(
-    ("lost", "gained", "p_value"), [(0, 0, 1), (5, 0, 1 / 32), (4, 1, 6 / 32), (0, 3, 1)]
-)
-def test_a_loss_is_tested_on_one_side(lost: int, gained: int, p_value: float) -> None:
-    """More lost than gained: half of both sides."""
-    assert loss_p_value(lost, gained) == pytest.approx(p_value)
-    if lost > gained:
-        assert 2 * loss_p_value(lost, gained) == pytest.approx(mcnemar_p_value(lost, gained))
 
 
 def test_holm_by_hand() -> None:

@@ -3,28 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
-
-TEXT = "Uno llega. Dos sale.  Tres espera. Cuatro duerme."
-
-
-@pytest.mark.parametrize(
-    ("sentences", "stride", "expected"),
-    [
-        (1, 1, ["Uno llega.", "Dos sale.", "Tres espera.", "Cuatro duerme."]),
-        (
-            2,
-            1,
-            ["Uno llega. Dos sale.", "Dos sale.  Tres espera.", "Tres espera. Cuatro duerme."],
-        ),
-        (3, 2, ["Uno llega. Dos sale.  Tres espera.", "Tres espera. Cuatro duerme."]),
-        (4, 2, [TEXT]),
-        (9, 1, [TEXT]),
-    ],
-)
-def test_windows_of_four_sentences(sentences: int, stride: int, expected: list[str]) -> None:
-    windows = cut_windows(TEXT, WindowsConfig(sentences=sentences, stride=stride))
-    assert [TEXT[window.start : window.end] for window in windows] == expected
+from rag_resources.core.windows import WindowsConfig, window_text
 
 
 @pytest.mark.parametrize(

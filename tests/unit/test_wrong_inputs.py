@@ -1,19 +1,14 @@
 """Wrong inputs of every kind: the message names the place, the cause and the way out."""
 
-import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 import yaml
 
 from rag_resources.configurations import load_configurations
-from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import parse_golden
 from rag_resources.core.types import RejectedRecord
 from rag_resources.ingestion.sources import iter_source
 from tests.command_line import Outcome, call_rag, isolate
@@ -78,27 +73,6 @@ YAMLS: list[tuple[dict[str, Any] | str, list[str]]] = [
     ({"name": "otro", "description": "d", "retrieval": {}}, ["otro"]),
     ({"name": "x", "rol": "candidate"}, ["rol", "role"]),
     ({**NAMED, "role": "jefe"}, ["role", "«jefe»", "candidate"]),
-    ({**NAMED, "retrieval": {"strategi": "hybrid"}}, ["strategi", "strategy"]),
-    ({**NAMED, "retrieval": {"strategy": "magia"}}, ["retrieval.strategy", "«magia»"]),
-    ({**NAMED, "retrieval": {"top_k": {"final": 0}}}, ["retrieval.top_k.final", "0"]),
-    ({**NAMED, "retrieval": {"top_k": {"final": 51}}}, ["retrieval.top_k.final", "51"]),
-    (
-        {**NAMED, "retrieval": {"top_k": {"retrieval": "muchos"}}},
-        ["top_k.retrieval", "«muchos»"],
-    ),
-    ({**NAMED, "retrieval": {"top_k": 5}}, ["retrieval.top_k"]),
-    ({**NAMED, "retrieval": {"fusion": {"method": "suma"}}}, ["fusion.method", "«suma»"]),
-    ({**NAMED, "retrieval": {"diversity_weight": 2}}, ["diversity_weight", "2"]),
-    ({**NAMED, "retrieval": {"reranking": {"weight": -1}}}, ["reranking.weight", "-1"]),
-    ({**NAMED, "retrieval": {"reranking": {"method": "ojo"}}}, ["reranking.method", "«ojo»"]),
-    (
-        {**NAMED, "retrieval": {"retrievers": {"magia": {"weight": 1}}}},
-        ["retrievers", "magia"],
-    ),
-    (
-        {**NAMED, "retrieval": {"retrievers": {"semantic": {"weight": 0}}}},
-        ["retrieval"],
-    ),
 ]
 
 
@@ -146,58 +120,3 @@ def test_csv_files(tmp_path: Path, text: str | bytes, place: str, said: list[str
     for part in said:
         assert part in rejected[0].reason
     assert not FOREIGN.search(rejected[0].reason)
-
-
-NOTE = UUID(int=1)
-GOOD = {
-    "query": "¿Qué pasó?",
-    "relevantNotes": ["n"],
-    "expectedAnswer": "Nada.",
-    "category": "factual",
-    "difficulty": 1,
-}
-GOLDENS: list[tuple[Any, list[str]]] = [
-    (7, ["entries"]),
-    ({"preguntas": []}, ["entries"]),
-    ([7], ["entrada 1", "objeto JSON"]),
-    ([{**GOOD, "query": ""}], ["entrada 1", "query"]),
-    ([{**GOOD, "query": 7}], ["entrada 1", "query"]),
-    ([{**GOOD, "query": "x" * 5000}], ["entrada 1", "query"]),
-    ([{**GOOD, "relevantNotes": []}], ["relevantNotes", "vacío"]),
-    ([{**GOOD, "relevantNotes": "n"}], ["relevantNotes", "n"]),
-    ([{**GOOD, "relevantNotes": ["otra"]}], ["«otra»", "no existe"]),
-    ([{**GOOD, "expectedAnswer": " "}], ["expectedAnswer"]),
-    ([{**GOOD, "expectedAnswer": "\0"}], ["expectedAnswer"]),
-    ([{**GOOD, "category": None}], ["category", "falta"]),
-    ([{**GOOD, "category": "fácil"}], ["category", "«fácil»", "factual"]),
-    ([{**GOOD, "difficulty": 6}], ["difficulty", "6", "de 1 a 5"]),
-    ([{**GOOD, "difficulty": "2"}], ["difficulty", '"2"', "de 1 a 5"]),
-    ([{**GOOD, "difficulty": True}], ["difficulty", "de 1 a 5"]),
-    ([{**GOOD, "tags": "a"}], ["tags"]),
-    ([{**GOOD, "id": "x"}], ["id", "«x»"]),
-    ([GOOD, {**GOOD, "query": "¿que paso?"}], ["entrada 2", "ya está: 1", "acentos"]),
-    ([{**GOOD, "places": [{"note": "n", "text": "no está"}]}], ["places[0]", "no está"]),
-]
-
-
-@pytest.mark.parametrize(
-    ("raw", "said"), GOLDENS, ids=[str(index) for index in range(len(GOLDENS))]
-)
-def test_golden_files(raw: Any, said: list[str]) -> None:
-    with pytest.raises(InvalidGoldenDatasetError) as refused:
-        parse_golden(
-            json.loads(json.dumps(raw)),
-            origin="preguntas.json",
-            resolve_note=lambda name: NOTE if name == "n" else None,
-            content_of=lambda _: "El contenido de la nota.",
-        )
-    for part in ("preguntas.json", *said):
-        assert part in refused.value.message
-    assert not FOREIGN.search(refused.value.message)
-
-
-def test_the_date_of_a_note_is_read_in_every_spelling(tmp_path: Path) -> None:
-    for name in ("date", "created_at", "createdAt", "fecha"):
-        (tmp_path / f"{name}.md").write_text(f"---\n{name}: 2025-03-14\n---\nHola.\n")
-    dates = {getattr(note, "created_at", None) for note in iter_source(tmp_path)}
-    assert dates == {datetime(2025, 3, 14, tzinfo=UTC)}
