@@ -354,7 +354,7 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert same in outcome.err
     assert same in indexed("evaluate", candidate, "--no-store").err
     assert f"Evaluada antes de decidir: {candidate}." in outcome.err
-    assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
+    assert f"{candidate} sirve: Hit_Rate@10 1.000" in outcome.out
     assert ", actual)." in outcome.out
     again = indexed("promote", candidate, "--json").json
     assert (again["configuration"], again["changed"]) == (candidate, False)
