@@ -42,9 +42,9 @@ def experiment(
     from rag_resources.evaluation.asking import count_steps
     from rag_resources.evaluation.experiment import load_experiment
 
+    asked = load_experiment(path) if path else None
     with application() as opened:
-        if path:
-            asked = load_experiment(path)
+        if asked:
             base = opened.configuration(asked.base).retrieval
         else:
             serving = opened.serving.now()
