@@ -16,6 +16,10 @@ NO_OLLAMA = {
 NOT_ROOT = {"switches accounts, as only root may"}
 NO_BROWSER = {"no Chromium is installed (Debian: apt-get install chromium)"}
 NO_PGBOUNCER = {"no pgbouncer is installed (Debian: apt-get install pgbouncer)"}
+NO_PROXY = {
+    "nginx is not installed (Debian: apt-get install nginx)",
+    "caddy is not installed (Debian: apt-get install caddy)",
+}
 NOT_LINUX = {"looks into /proc"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -42,6 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     # A pooler, which no package of PyPI has; .ci/run installs it.
     "test_no_transaction_fails_or_runs_under_anothers_settings": NO_PGBOUNCER,
     "test_notes_are_indexed_and_found_as_without_it": NO_PGBOUNCER,
+    # Proxies, which no package of PyPI has; .ci/run installs them.
+    "test_nobody_is_the_owner_through_a_proxy": NO_PROXY,
     # A browser, which no package of PyPI has; .ci/run installs it.
     "test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range": NO_BROWSER,
     "test_the_page_of_a_document_is_shown_with_the_cited_box": NO_BROWSER,
@@ -52,6 +58,8 @@ ALLOWED: dict[str, set[str]] = {
     "test_nothing_that_notes_or_file_names_say_is_run": NO_BROWSER,
     "test_the_page_fits_and_can_be_read": NO_BROWSER,
     "test_a_server_that_dies_leaves_what_had_arrived": NO_BROWSER,
+    "test_documents_are_listed_and_added_by_those_who_may": NO_BROWSER,
+    "test_answers_are_kept_in_the_browser_and_markdown_is_shown": NO_BROWSER,
 }
 """The reasons for which each of these may be skipped, by the name of its function."""
 

@@ -82,7 +82,7 @@ def test_of_several_the_offset_into_the_page_says_which(corpus: Corpus, tmp_path
     [
         (on_page(3, "carril"), "ninguna nota viene de la página 3 de «plan.txt»"),
         (on_page(1, "helicóptero"), "no está en la página 1 de «plan.txt»"),
-        (on_page(1, "archivo"), "el texto «archivo» está 2 veces en la página"),
+        (on_page(1, "archivo"), "el texto «archivo» está 2 veces"),
         (on_page(1, "archivo", start=0), "no está en la página 1 de «plan.txt»"),
         ({"document": "plan.txt", "text": "carril"}, "no es un objeto con «document»"),
         ({"document": "otro.txt", "page": 1, "text": "x"}, "ninguna nota viene de la página 1"),
