@@ -413,7 +413,7 @@ def golden_datasets(min_size: int = 0, max_size: int = 3) -> st.SearchStrategy[l
         golden_entries(),
         min_size=min_size,
         max_size=max_size,
-        unique_by=(lambda entry: entry.normalized_query, lambda entry: entry.golden_id or object()),
+        unique_by=(lambda entry: entry.folded_query, lambda entry: entry.golden_id or object()),
     )
 
 

@@ -171,14 +171,14 @@ def evidence(passages: Sequence[str]) -> list[str]:
 
 
 def quote_span(claim: str, passage: str) -> Span | None:
-    """Return where a passage contains a claim word for word, apart from white space."""
-    words = r"\s+".join(map(re.escape, claim.split()))
+    """Return where a passage has a claim word for word; spaces and bars between cells are alike."""
+    words = r"[\s|]+".join(map(re.escape, claim.replace("|", " ").split()))
     found = re.search(rf"(?<!\w){words}(?!\w)", passage)
     return Span(*found.span()) if found and words else None
 
 
 def is_quote(claim: str, passages: Sequence[str]) -> bool:
-    """Whether a passage, or what it shows, has a claim word for word, apart from white space."""
+    """Whether a passage, or what it shows, has a claim word for word (`quote_span`)."""
     return any(
         quote_span(claim, text) for passage in passages for text in (passage, rendered(passage))
     )

@@ -1854,7 +1854,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'rag_reader') THEN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO rag_reader, rag_writer', current_schema());
         FOREACH nobodys IN ARRAY ARRAY[
-            'embedding_models', 'index_state', 'migration_holds', 'graph_parts', 'embedding_work', '_yoyo_migration'
+            'embedding_models', 'index_state', 'migration_holds', 'graph_parts', '_yoyo_migration'
         ] LOOP
             IF to_regclass(nobodys) IS NOT NULL THEN
                 EXECUTE format('GRANT SELECT ON %I TO rag_reader, rag_writer', nobodys);

@@ -129,7 +129,7 @@ def test_property_32_no_two_entries_ask_the_same(
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         parse([*with_first[:late], second, *with_first[late:]])
     assert bad_positions(caught.value) == [late + 1]
-    assert f"entrada {early + 1}" in caught.value.problems[0].split("»): ")[-1]
+    assert f": {early + 1} (" in caught.value.problems[0].split("»): ")[-1]
 
 
 @given(golden_datasets(min_size=1), st.data())

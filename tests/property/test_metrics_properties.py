@@ -5,6 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_resources.answers.answerers import QuotationAnswerer
 from rag_resources.core.metrics import (
     CUTOFFS,
     JudgedRanking,
@@ -12,6 +13,9 @@ from rag_resources.core.metrics import (
     per_query_metrics,
     percentile,
 )
+from rag_resources.core.quotation import SourcePassage
+from rag_resources.evaluation.judge import EmbeddedJudge
+from tests.embedders import HashEmbedder
 from tests.strategies import judged_runs
 
 Run = dict[str, JudgedRanking]
@@ -80,3 +84,16 @@ def test_property_28_every_metric_is_between_0_and_1(run: Run) -> None:
             recall = per_query[question][f"recall_at_{cutoff}"]
             assert abs(precision - found / cutoff) < 1e-12
             assert abs(recall - found / len(judged.relevant)) < 1e-12
+
+
+TEXTS = st.lists(
+    st.sampled_from(["La", "gata", "no", "415", "dos", "come.", "a:", "\n", "\t", "|", "€"])
+).map(" ".join)
+
+
+@given(TEXTS, st.lists(TEXTS | st.text(max_size=40), min_size=1, max_size=4))
+def test_property_28_a_quotation_gets_no_faithfulness(question: str, passages: list[str]) -> None:
+    answer = QuotationAnswerer().answer(question, [SourcePassage(own) for own in passages])
+    if answer.found:
+        judged = EmbeddedJudge(HashEmbedder()).judge(question, answer.text, passages)
+        assert judged.faithfulness is None

@@ -61,4 +61,4 @@ def test_what_is_no_yaml_is_named_with_its_place() -> None:
         load_yaml("a:\n  b: 1\n c: 2\n")
     assert problem_of(caught.value) == _(
         "is not valid {kind} (line {line}, column {column})"
-    ).format(line=3, column=2)
+    ).format(kind="YAML", line=3, column=2)
