@@ -63,6 +63,7 @@ def test_a_table_fits_the_screen_and_breaks_no_word(
             patch.setattr(sys, "stdout", screen := Terminal())
             patch.setenv("COLUMNS", str(width))
             patch.setenv("TERM", terminal)
+            patch.delenv("LINES", raising=False)  # With it, rich believes COLUMNS of any terminal.
             print_table(rows[0], rows[1:], title="★", prose=prose)
         shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
         assert max(map(len, shown.splitlines())) <= limit
