@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import DateSource
-from rag_resources.ingestion.source_file import SourceFile
+from rag_resources.ingestion.source_file import CONFLICT_MARK, SourceFile
 
 _MONTHS = {
     name: number
@@ -100,7 +100,10 @@ def found_date(
 
     Of the text, the first line is looked at.
     """
-    names = [external_id.rpartition("/")[2], PurePosixPath(file.name).stem]
+    names = [
+        CONFLICT_MARK.sub("", own)
+        for own in (external_id.rpartition("/")[2], PurePosixPath(file.name).stem)
+    ]
     first = next((line for line in text.splitlines() if line.strip()), "")
     places: list[tuple[DateSource, datetime | None]] = [
         *(("file_name", date_in(own)) for own in names if not _IDENTIFIER.fullmatch(own)),

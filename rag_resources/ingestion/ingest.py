@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Connection, Database
-from rag_resources.ingestion.mirror import is_conflict_copy
+from rag_resources.ingestion.source_file import is_conflict_copy
 from rag_resources.languages.messages import Text, _
 from rag_resources.store.mirror import write_addresses
 from rag_resources.store.notes import (

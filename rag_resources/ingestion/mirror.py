@@ -4,7 +4,6 @@ It decides before anything is ingested, and writes in one transaction, so that a
 all of it or nothing, and the next one goes on. The records themselves are written by `ingest`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from rag_resources.core.errors import InvalidInputError
 from rag_resources.core.text import content_sha256
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Database
+from rag_resources.ingestion.source_file import is_conflict_copy
 from rag_resources.languages.messages import Text, _
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.mirror import (
@@ -32,15 +32,6 @@ GONE_SHARE = 0.3
 """Share of a source's notes above which a person is asked before they count as gone."""
 NAMED = 5
 """Most notes that a sentence names."""
-
-_CONFLICT = re.compile(
-    r"\.sync-conflict-\d{8}-\d{6}"  # Syncthing
-    # Dropbox and Nextcloud
-    r"|\((?:[^()]*conflicted copy|copia (?:en conflicto|conflictiva))\b[^()]*\)"
-    r"|(?-i:-(?:DESKTOP|LAPTOP|PC|WIN)-[A-Z0-9]{3,}$)"  # OneDrive
-    r"|_conflict-\d{8}-\d{6}",  # Nextcloud and ownCloud before
-    re.IGNORECASE,
-)
 
 
 class SourceShrankError(InvalidInputError):
@@ -116,11 +107,6 @@ class MirrorReport:
                 ).format(count=len(self.deleted), notes=_named(self.deleted))
             )
         return told
-
-
-def is_conflict_copy(name: str) -> bool:
-    """Whether a name is that of the second version of a file, as synchronisation names it."""
-    return _CONFLICT.search(name.rpartition("/")[2]) is not None
 
 
 def mirror(

@@ -24,6 +24,7 @@ from rag_resources.core.timestamps import (
 from rag_resources.core.types import DateSource, NoteRecord
 from rag_resources.ingestion.dates import found_date, stated_date, without_date
 from rag_resources.ingestion.source_file import (
+    CONFLICT_MARK,
     MAX_NOTE_BYTES,
     InvalidRecordError,
     SourceFile,
@@ -187,12 +188,13 @@ def take(values: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
 def title_of_file(name: str) -> str:
     """Return the title that a file's name gives its note; empty if it has no words.
 
-    A date at its start is left out, and so is a name that only identifies, as of digits.
+    A date at its start and the mark of a conflict copy are left out, and so is a name that only
+    identifies, as of digits.
 
     Args:
         name: Without suffix, and with or without folders.
     """
-    stem = _EXPORT_ID.sub("", name.rpartition("/")[2]).replace("___", "/")
+    stem = CONFLICT_MARK.sub("", _EXPORT_ID.sub("", name.rpartition("/")[2])).replace("___", "/")
     words = without_date(stem).strip(" -_")
     if not _LETTERS.search(words) or _IDENTIFIER.fullmatch(words):
         return ""

@@ -3,6 +3,7 @@
 Listing the files of a source is in `sources`; reading them is in the module of each format.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,21 @@ from rag_resources.core.types import RejectedRecord
 from rag_resources.languages.messages import _
 
 MAX_NOTE_BYTES = 20 * 1024 * 1024
+
+CONFLICT_MARK = re.compile(
+    r"\.sync-conflict-\d{8}-\d{6}"  # Syncthing
+    # Dropbox and Nextcloud
+    r"|\((?:[^()]*conflicted copy|copia (?:en conflicto|conflictiva))\b[^()]*\)"
+    r"|(?-i:-(?:DESKTOP|LAPTOP|PC|WIN)-[A-Z0-9]{3,}$)"  # OneDrive
+    r"|_conflict-\d{8}-\d{6}",  # Nextcloud and ownCloud before
+    re.IGNORECASE,
+)
+"""What synchronisation adds to the name of the second version of a file; its date is its own."""
+
+
+def is_conflict_copy(name: str) -> bool:
+    """Whether a name is that of the second version of a file, as synchronisation names it."""
+    return CONFLICT_MARK.search(name.rpartition("/")[2]) is not None
 
 
 class InvalidRecordError(InvalidInputError):

@@ -20,9 +20,9 @@ from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.mirror import (
     MirrorReport,
     SourceShrankError,
-    is_conflict_copy,
     mirror,
 )
+from rag_resources.ingestion.source_file import is_conflict_copy
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.store.notes import find_note
 
@@ -199,6 +199,16 @@ def test_identical_copies_are_one_note_until_one_changes(database: Database, fol
     first(folder).write_text("Ya no gotea.", "utf-8")
     follow(database, folder)
     assert len(ids(database)) == 9
+
+
+def test_a_conflict_copy_with_the_same_text_is_the_same_note(
+    database: Database, tmp_path: Path
+) -> None:
+    """The date in its name is that of the conflict."""
+    for name in ("nota", "nota.sync-conflict-20250301-101112-ABCDEFG"):
+        (tmp_path / f"{name}.md").write_text("Gotea el tejado.", "utf-8")
+    follow(database, tmp_path)
+    assert len(ids(database)) == 1
 
 
 def test_a_rename_from_before_the_mirror_keeps_the_note_that_a_question_names(
