@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import dagster as dg
 
-from rag_assets.gates import record_quality
+from rag_assets.gates import NOTHING_DELETED, record_quality
 from rag_assets.keys import (
     CHUNKS,
     DOCUMENT_PAGES,
@@ -306,10 +306,7 @@ def _discard(rag: RagResource, model: str, window: TimeWindow) -> str:
     """Delete the vectors that a check refused; say what was done, and what to do next."""
     discarded = rag.indexing.discard_refused(model, window)
     if discarded is None:
-        return _(
-            "nothing was deleted, because the model does not give its known vectors now: look at "
-            "its server and repeat the check, or make the month again with “rag model rebuild”"
-        )
+        return NOTHING_DELETED
     return _(
         "deleted: {vectors} vectors of {notes} notes. Repeat the check retrieval_quality and "
         "materialise the asset again, which makes them anew"

@@ -39,6 +39,11 @@ from rag_resources.resources import RagResource
 
 WARN = dg.AssetCheckSeverity.WARN
 
+NOTHING_DELETED = _(
+    "nothing was deleted, because the model does not give its known vectors now: look at its "
+    "server and repeat the check, or make the month again with “rag model rebuild”"
+)
+
 
 class Gate(NamedTuple):
     """A gate of every evaluation, as its check shows it.

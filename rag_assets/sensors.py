@@ -298,13 +298,7 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
                     path=source
                 )
             )
-        request = dg.RunRequest(
-            run_key=f"documents {max(changed.values())}",
-            tags={
-                "dagster/asset_partition_range_start": min(keys),
-                "dagster/asset_partition_range_end": max(keys),
-            },
-        )
+        request = _range_request(keys, f"documents {max(changed.values())}")
         cursor = f"{max(changed.values())} {own}"
         return dg.SensorResult(run_requests=[request], cursor=cursor)
 

@@ -6,7 +6,7 @@ from datetime import UTC
 import dagster as dg
 
 from rag_assets.automation import when_months_change
-from rag_assets.gates import record_quality
+from rag_assets.gates import NOTHING_DELETED, record_quality
 from rag_assets.keys import (
     CHUNKS,
     DATABASE_WRITES,
@@ -135,12 +135,7 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
             if faults:
                 record_quality(context, rag, model)
                 if not report.vectors:  # The model is at fault now, not what is stored.
-                    nothing = _(
-                        "nothing was deleted, because the model does not give its known vectors "
-                        "now: look at its server and repeat the check, or make the month again "
-                        "with “rag model rebuild”"
-                    )
-                    raise ProviderUnavailableError(joined("; ", (*faults, nothing)))
+                    raise ProviderUnavailableError(joined("; ", (*faults, NOTHING_DELETED)))
                 indexing.discard_vectors(model, window)
                 raise ProviderUnavailableError(
                     _(
